@@ -52,13 +52,6 @@ typedef struct amx_strip {
     bool exact;                                 /* by float instructions */
 } amx_strip;
 
-/* What is fetched ahead while tiles are multiplied: the pieces of the next strip, one of each block, a few lines a step. */
-typedef struct amx_fetch {
-    const amx_strip *next; /* NULL: nothing */
-    int64_t piece_bytes, block, lines;
-    const char *line, *end;
-} amx_fetch;
-
 /* ------------------------------------------------------------------------------------------------ copies */
 
 /* A strip of `rows` rows and `columns` columns, filled up to `padded`: tile by tile along K, in each the rows one behind the other. One of
@@ -135,30 +128,8 @@ SPK_INLINE const char *amx_rows(const amx_strip *strip, int64_t i, const void *p
     return (const char *)panel + strip->columns[i] * (strip->steps * strip->step / 2) * AMX_PAIR_BYTES;
 }
 
-/* The fetching of `next` during the products of a strip with so many panels. */
-static inline amx_fetch amx_fetch_of(const amx_strip *next, int64_t piece_bytes, const amx_strip *strip, int64_t panels)
-{
-    const int64_t steps = strip->blocks * strip->steps * panels, lines = next->blocks * piece_bytes / 64;
-    return (amx_fetch){.next = next, .piece_bytes = piece_bytes, .block = -1, .lines = steps > 0 ? tile_ceil(lines, steps) : 0};
-}
-
-SPK_INLINE void amx_fetch_some(amx_fetch *fetch)
-{
-    for (int64_t n = fetch->lines; n > 0; n--, fetch->line += 64) {
-        if (fetch->line == fetch->end) {
-            if (++fetch->block >= fetch->next->blocks) {
-                fetch->lines = 0;
-                return;
-            }
-            fetch->line = amx_block(fetch->next, fetch->block);
-            fetch->end = fetch->line + fetch->piece_bytes;
-        }
-        __builtin_prefetch(fetch->line, 0, 2);
-    }
-}
-
 /* Two tiles of rows times a panel. The sums' rows are `ld` bytes apart. */
-static void amx_square(const amx_strip *strip, const void *panel, char *sums, int64_t ld, amx_fetch *fetch)
+static void amx_square(const amx_strip *strip, const void *panel, char *sums, int64_t ld)
 {
     const int64_t row = strip->row_bytes, wide = strip->tile_bytes, deep = strip->step / 2 * AMX_PAIR_BYTES;
     tile_zero(0);
@@ -176,8 +147,6 @@ static void amx_square(const amx_strip *strip, const void *panel, char *sums, in
             tile_multiply(1, 4, 7);
             tile_multiply(2, 5, 6);
             tile_multiply(3, 5, 7);
-            if (fetch != NULL)
-                amx_fetch_some(fetch);
         }
     }
     tile_store(0, sums, ld);
@@ -258,10 +227,8 @@ static void T(amx_exact_row)(const amx_strip *strip, int64_t row, const void *pa
     memcpy(sums, sum, sizeof sum);
 }
 
-/* The strip's rows, 16 or 32, times `count` panels that are panel_bytes apart: sums in rows as long as the panels together.
- * fetch: NULL, or what else to do; with strips of 32 rows only. */
-static void T(amx_multiply)(const amx_strip *strip, int64_t rows, const void *panels, int64_t panel_bytes, int64_t count, void *sums,
-                            amx_fetch *fetch)
+/* The strip's rows, 16 or 32, times `count` panels that are panel_bytes apart: sums in rows as long as the panels together. */
+static void T(amx_multiply)(const amx_strip *strip, int64_t rows, const void *panels, int64_t panel_bytes, int64_t count, void *sums)
 {
     const int64_t ld = count * AMX_PANEL * 4;
     const char *from = panels;
@@ -272,7 +239,7 @@ static void T(amx_multiply)(const amx_strip *strip, int64_t rows, const void *pa
             for (int64_t row = 0; row < rows; row++)
                 T(amx_exact_row)(strip, row, from, to + row * ld);
         } else if (rows > TILE_ROWS) {
-            amx_square(strip, from, to, ld, fetch);
+            amx_square(strip, from, to, ld);
         } else if (i + 1 < count) {
             amx_long_line(strip, from, from + panel_bytes, to, ld);
             i++;

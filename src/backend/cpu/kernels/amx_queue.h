@@ -69,11 +69,12 @@ static inline void amx_least(atomic_int *all, int found)
         continue;
 }
 
-/* Microseconds of products of so many tiles and copies of so many bytes, on all threads. Constants of a Sapphire Rapids. */
+/* Microseconds of products of so many tiles and copies of so many bytes, on all threads. Constants of 16 threads on
+ * 8 cores of an Emerald Rapids. */
 static inline double amx_cost(const spk_problem *problem, const spk_device *device, double tiles, double bytes, double tasks)
 {
     const cost_machine machine = cost_of_machine(device, true);
-    return cost_finish(problem, device, &machine, 24 * tiles + bytes / 8, tasks, 2);
+    return cost_finish(problem, device, &machine, 50 * tiles + bytes / 4, tasks, 2);
 }
 
 #endif

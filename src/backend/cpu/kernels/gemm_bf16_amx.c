@@ -22,7 +22,7 @@ typedef struct amx_run {
     atomic_int least_a, least_b;
 } amx_run;
 
-enum { DEPTH_OF_COPIES = 64 }; /* rows of B a task, at least, and a multiple of it */
+enum { DEPTH_OF_COPIES = 32 }; /* rows of B a task, and a multiple of it */
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
@@ -32,7 +32,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "it is for bf16";
     else if (problem->m < AMX_LEAST_SIDE || problem->n < AMX_LEAST_SIDE)
         *why = "tiles pay from 16 x 16 on";
-    else if (columns > 128 && problem->n <= columns / 2)
+    else if (columns > 64 && problem->n <= columns / 2)
         *why = "a smaller COLUMNS makes the same slices";
     return *why == NULL;
 }
@@ -128,7 +128,7 @@ static void work(void *arg, int64_t worker)
                       column0 = panels.begin * AMX_PANEL, left = problem->n - column0;
         amx_strip strip = amx_copied_strip(run->strips + amx_strip_at(place.unit, state->padded), rows, state->padded);
         strip.exact = exact;
-        T(amx_multiply)(&strip, rows, run->panels + panels.begin * panel_bytes, panel_bytes, panels.end - panels.begin, sums, NULL);
+        T(amx_multiply)(&strip, rows, run->panels + panels.begin * panel_bytes, panel_bytes, panels.end - panels.begin, sums);
         amx_finish(problem, run->args, sums, columns, place.unit * AMX_STRIP, rows, column0, left < columns ? left : columns);
     }
     tile_release();

@@ -21,9 +21,11 @@ typedef struct amx_run {
     amx_queue queue;
     char *panels, *sums;
     STORED *strips;
-    int64_t x_tasks, y_tasks;
+    int64_t x_tasks, y_tasks, y_depths; /* of Y: parts of the block columns times parts of K */
     atomic_int least_x, least_y;
 } amx_run;
+
+enum { DEPTH_OF_COPIES = 32 }; /* rows of a row-major Y a task, and a multiple of it: lines are read along */
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
@@ -107,17 +109,19 @@ static void take_x(amx_run *run, int64_t begin, int64_t end)
     amx_least(&run->least_x, S(least_number)(least));
 }
 
-static void take_y(amx_run *run, int64_t begin, int64_t end)
+/* Block columns and rows of Y, to panels. */
+static void take_y(amx_run *run, amx_range blocks, amx_range depth)
 {
     const spk_problem *problem = &run->bound->problem;
-    const int64_t col_step = spk_operand_col_step(&problem->b), padded = run->state->padded, width = run->bound->view.block_cols;
+    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b);
+    const int64_t padded = run->state->padded, width = run->bound->view.block_cols;
     S(pair_least) least = S(least_of_none)();
-    for (int64_t block = begin; block < end; block++)
+    for (int64_t block = blocks.begin; block < blocks.end; block++)
         for (int64_t panel = 0; panel < run->state->panels; panel++) {
             const int64_t inside = panel * AMX_PANEL, column = block * width + inside, in_y = problem->n - column;
-            S(amx_copy_panel)(problem->b.layout, (const STORED *)run->args->b + column * col_step, problem->b.ld, problem->k, padded,
-                              in_y < width - inside ? in_y : width - inside,
-                              run->panels + (block * run->state->panels + panel) * padded * (AMX_PAIR_BYTES / 2), &least);
+            S(amx_copy_panel)(problem->b.layout, (const STORED *)run->args->b + depth.begin * row_step + column * col_step, problem->b.ld,
+                              problem->k - depth.begin, depth.end - depth.begin, in_y < width - inside ? in_y : width - inside,
+                              run->panels + ((block * run->state->panels + panel) * padded + depth.begin) * (AMX_PAIR_BYTES / 2), &least);
         }
     amx_least(&run->least_y, S(least_number)(least));
 }
@@ -125,10 +129,17 @@ static void take_y(amx_run *run, int64_t begin, int64_t end)
 static void prepare(void *arg, int64_t task)
 {
     amx_run *run = arg;
-    const bool is_y = task < run->y_tasks;
-    const amx_range part = is_y ? amx_part(run->bound->view.grid_cols, task, run->y_tasks)
-                                : amx_part(run->bound->view.grid_rows, task - run->y_tasks, run->x_tasks);
-    (is_y ? take_y : take_x)(run, part.begin, part.end);
+    const spk_bsr_view *view = &run->bound->view;
+    const int64_t padded = run->state->padded, columns = run->y_tasks / run->y_depths;
+    if (task >= run->y_tasks) {
+        const amx_range part = amx_part(view->grid_rows, task - run->y_tasks, run->x_tasks);
+        take_x(run, part.begin, part.end);
+        return;
+    }
+    amx_range depth = amx_part(tile_ceil(padded, DEPTH_OF_COPIES), task % run->y_depths, run->y_depths);
+    depth.begin *= DEPTH_OF_COPIES;
+    depth.end = depth.end * DEPTH_OF_COPIES < padded ? depth.end * DEPTH_OF_COPIES : padded;
+    take_y(run, amx_part(view->grid_cols, task / run->y_depths, columns), depth);
 }
 
 /* The first of a block row's stored blocks, which are in the order of their columns, from this block column on. */
@@ -159,7 +170,7 @@ static void multiply(const amx_run *run, const amx_place *place, bool exact, cha
                 amx_copied_strip(run->strips + amx_strip_at(place->unit * state->strips + i, state->padded), there, state->padded);
             strip.exact = exact;
             T(amx_multiply)(&strip, there, run->panels + view->columns[p] * state->panels * panel_bytes, panel_bytes, state->panels,
-                            sums + i * AMX_STRIP * ld * 4, NULL);
+                            sums + i * AMX_STRIP * ld * 4);
         }
         S(sddmm_finish)(run->bound, run->args, p, rows, (const REAL *)(const void *)sums, ld);
     }
@@ -192,7 +203,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     run.panels = workspace + state->counter_bytes;
     run.strips = (STORED *)(void *)(run.panels + state->y_bytes);
     run.sums = run.panels + state->y_bytes + state->x_bytes;
-    run.y_tasks = view->grid_cols < tasks ? view->grid_cols : tasks;
+    run.y_depths = bound->problem.b.layout == SPK_ROW_MAJOR && state->padded > 0 ? tile_ceil(state->padded, DEPTH_OF_COPIES) : 1;
+    const int64_t columns = tile_ceil(tasks, run.y_depths);
+    run.y_tasks = (view->grid_cols < columns ? view->grid_cols : columns) * run.y_depths;
     run.x_tasks = view->grid_rows < tasks ? view->grid_rows : tasks;
     atomic_init(&run.least_x, S(LEAST_OF_NONE));
     atomic_init(&run.least_y, S(LEAST_OF_NONE));

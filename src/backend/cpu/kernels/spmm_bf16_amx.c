@@ -1,9 +1,8 @@
 /* spmm_bf16_amx: D = epilogue(A_bsr B) in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any layout, orientation, N and
  * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in
  * panels of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are
- * whole tiles are read where they are (PACK=0); of others, and of all with PACK=1, a strip is copied before it is multiplied, or once and
- * for all where the values are static. Bound: what comes from the last cache (A for each slice, B for each thread), then the tiles' loads.
- */
+ * whole tiles are read where they are; of others a strip is copied before it is multiplied, and static values once and for all. Bound: what
+ * comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
 #define ROW spmm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
@@ -49,16 +48,11 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     (void)device;
     const int64_t columns = SPK_TUNED(ROW, params, COLUMNS);
-    const bool packs = SPK_TUNED(ROW, params, PACK) != 0;
     if (problem->a.dtype != SPK_BF16)
         *why = "it is for bf16";
     else if (tile_block_rows(problem) < AMX_LEAST_SIDE || tile_block_cols(problem) < AMX_LEAST_SIDE)
         *why = "tiles pay from blocks of 16 x 16 on";
-    else if (!packs && !whole_tiles(problem))
-        *why = "PACK=0 reads blocks in place: their rows must be whole tiles, and inside the matrix";
-    else if (!packs && problem->static_values)
-        *why = "static values are copied once: PACK=1";
-    else if (columns > 64 && problem->n <= columns / 2)
+    else if (columns > 32 && problem->n <= columns / 2)
         *why = "a smaller COLUMNS makes the same slices";
     return *why == NULL;
 }
@@ -70,8 +64,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                  threads = device->executor.threads > 0 ? device->executor.threads : 1, copies = threads > slices ? threads : slices;
     const double tiles = blocks * (double)(tile_ceil(rows, TILE_ROWS) * amx_padded(cols) / amx_step(cols) * 2 * panels);
     const double values = 2 * blocks * (double)(rows * cols), b = (double)(problem->k * panels * AMX_PANEL) * 2;
-    const double bytes = copies / slices * b + slices * values * (SPK_TUNED(ROW, params, PACK) && !problem->static_values ? 2 : 1) +
-                         (double)problem->m * (double)panels * AMX_PANEL * 4;
+    const double bytes = copies / slices * b + slices * values * (whole_tiles(problem) || problem->static_values ? 1 : 2) +
+                         (double)problem->m * (double)panels * AMX_PANEL * 4 +
+                         (4 * (b / slices) > 3 * (double)device->l2_bytes ? 128 * tiles : 0);
     return amx_cost(problem, device, tiles, bytes, (double)tile_grid_rows(problem) * (double)tile_ceil(rows, AMX_STRIP) * slices);
 }
 
@@ -98,7 +93,7 @@ static spk_status bind(spk_bound *bound)
     state->padded_cols = amx_padded(view->block_cols);
     state->padded_rows = amx_padded_rows(view->block_rows);
     state->strips = tile_ceil(view->block_rows, AMX_STRIP);
-    state->in_place = SPK_TUNED(ROW, &bound->params, PACK) == 0;
+    state->in_place = whole_tiles(problem) && !problem->static_values;
     state->panels = tile_ceil(problem->n, AMX_PANEL);
     state->slices = amx_slices(state->panels, SPK_TUNED(ROW, &bound->params, COLUMNS));
     state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
@@ -151,13 +146,7 @@ static void take_slice(amx_worker *worker, int64_t slice)
     S(pair_least) least = S(least_of_none)();
     worker->number = slice;
     worker->slice = amx_part(state->panels, slice, state->slices);
-    const bool ahead = SPK_TUNED(ROW, &worker->run->bound->params, AHEAD) & 1 && problem->b.layout == SPK_ROW_MAJOR;
-    for (int64_t block = 0; block < view->grid_cols; block++) {
-        const int64_t next = (block + 1) * view->block_cols,
-                      end = next + view->block_cols < view->cols ? next + view->block_cols : view->cols;
-        for (int64_t k = next; ahead && k < end; k++)
-            for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++)
-                __builtin_prefetch(b + k * row_step + panel * AMX_PANEL, 0, 2);
+    for (int64_t block = 0; block < view->grid_cols; block++)
         for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++) {
             const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
             S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld,
@@ -166,7 +155,6 @@ static void take_slice(amx_worker *worker, int64_t slice)
                                   block * state->padded_cols * (AMX_PAIR_BYTES / 2),
                               &least);
         }
-    }
     worker->least = S(least_number)(least);
 }
 
@@ -179,54 +167,36 @@ static void look_at(const char *from, int64_t bytes, S(pair_least) *least)
     *least = found;
 }
 
-/* A strip of a block row as tiles read it. */
-static amx_strip find_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows)
-{
-    const spk_bsr_view *view = &worker->run->bound->view;
-    const amx_spmm *state = worker->run->state;
-    const int64_t first = view->offsets[block_row], inside = amx_strip_at(i, state->padded_cols);
-    amx_strip strip = amx_copied_strip(worker->copy, rows, state->padded_cols);
-    strip.columns = view->columns + first;
-    strip.blocks = view->offsets[block_row + 1] - first;
-    strip.block_bytes = state->padded_rows * state->padded_cols * 2;
-    if (state->kept != NULL) {
-        strip.a = (const char *)(state->kept + inside) + first * strip.block_bytes;
-    } else if (!state->in_place) {
-        strip.block_bytes = AMX_STRIP * state->padded_cols * 2;
-    } else {
-        strip.tile_bytes = strip.row_bytes;
-        strip.row_bytes = state->padded_cols * 2;
-        strip.positions = view->positions != NULL ? view->positions + first : NULL;
-        strip.a = (const char *)((const STORED *)worker->run->args->a + inside) + (strip.positions == NULL ? first * strip.block_bytes : 0);
-    }
-    return strip;
-}
-
-/* The least of its numbers; it is copied where that is wanted. */
-static int take_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows, const amx_strip *strip)
+/* A strip of a block row as tiles read it, and the least of its numbers. */
+static int take_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows, amx_strip *strip)
 {
     const spk_bound *bound = worker->run->bound;
+    const spk_bsr_view *view = &bound->view;
     const amx_spmm *state = worker->run->state;
+    const int64_t first = view->offsets[block_row], inside = amx_strip_at(i, state->padded_cols),
+                  block = state->padded_rows * state->padded_cols;
     S(pair_least) least = S(least_of_none)();
-    if (state->kept != NULL)
+    *strip = amx_copied_strip(worker->copy, rows, state->padded_cols);
+    strip->columns = view->columns + first;
+    strip->blocks = view->offsets[block_row + 1] - first;
+    strip->block_bytes = block * 2;
+    if (state->kept != NULL) {
+        strip->a = (const char *)(state->kept + inside + first * block);
         return state->least;
-    for (int64_t p = 0; p < strip->blocks; p++) {
-        if (state->in_place)
-            look_at(amx_block(strip, p), rows * strip->row_bytes, &least);
-        else
-            copy_strip(bound, worker->run->args->a, bound->view.offsets[block_row] + p, i, rows,
-                       worker->copy + p * AMX_STRIP * state->padded_cols, &least);
     }
+    if (!state->in_place) {
+        strip->block_bytes = AMX_STRIP * state->padded_cols * 2;
+        for (int64_t p = 0; p < strip->blocks; p++)
+            copy_strip(bound, worker->run->args->a, first + p, i, rows, worker->copy + p * AMX_STRIP * state->padded_cols, &least);
+        return S(least_number)(least);
+    }
+    strip->tile_bytes = strip->row_bytes;
+    strip->row_bytes = state->padded_cols * 2;
+    strip->positions = view->positions != NULL ? view->positions + first : NULL;
+    strip->a = (const char *)((const STORED *)worker->run->args->a + inside + (strip->positions == NULL ? first * block : 0));
+    for (int64_t p = 0; p < strip->blocks; p++)
+        look_at(amx_block(strip, p), rows * strip->row_bytes, &least);
     return S(least_number)(least);
-}
-
-/* D's lines of a strip. */
-static void fetch_d(const spk_problem *problem, const spk_args *args, int64_t row0, int64_t rows, int64_t column0, int64_t columns)
-{
-    const int64_t element = (int64_t)spk_dtype_bytes(problem->d.dtype);
-    for (int64_t row = row0; problem->d.layout == SPK_ROW_MAJOR && row < row0 + rows; row++)
-        for (int64_t at = 0; at < columns * element; at += 64)
-            __builtin_prefetch((char *)args->d + (row * problem->d.ld + column0) * element + at, 1, 3);
 }
 
 static void work(void *arg, int64_t number)
@@ -234,37 +204,25 @@ static void work(void *arg, int64_t number)
     const amx_run *run = arg;
     const spk_problem *problem = &run->bound->problem;
     const amx_spmm *state = run->state;
-    const int ahead = SPK_TUNED(ROW, &run->bound->params, AHEAD);
     amx_worker worker = {.run = run, .number = -1};
     worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->b_bytes + state->a_bytes + state->sum_bytes);
     worker.copy = (STORED *)(void *)(worker.panels + state->b_bytes);
     worker.sums = worker.panels + state->b_bytes + state->a_bytes;
     amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
     amx_begin(state->step);
-    bool more = amx_take(&run->queue, &place);
-    while (more) {
-        const int64_t block_row = place.unit / state->strips, i = place.unit % state->strips, rows = rows_of(run->bound, block_row, i),
-                      row0 = block_row * run->bound->view.block_rows + i * AMX_STRIP;
-        if (place.slice != worker.number)
-            take_slice(&worker, place.slice);
-        more = amx_take(&run->queue, &place);
+    while (amx_take(&run->queue, &place)) {
+        const int64_t block_row = place.unit / state->strips, i = place.unit % state->strips, rows = rows_of(run->bound, block_row, i);
         if (rows <= 0) /* all of it hangs over */
             continue;
-        amx_strip strip = find_strip(&worker, block_row, i, rows), next = {0};
+        if (place.slice != worker.number)
+            take_slice(&worker, place.slice);
+        amx_strip strip;
         const int least = take_strip(&worker, block_row, i, rows, &strip);
-        const int64_t count = worker.slice.end - worker.slice.begin, columns = count * AMX_PANEL, column0 = worker.slice.begin * AMX_PANEL,
-                      there = problem->n - column0 < columns ? problem->n - column0 : columns;
+        const int64_t count = worker.slice.end - worker.slice.begin, columns = count * AMX_PANEL, column0 = worker.slice.begin * AMX_PANEL;
         strip.exact = !S(pairs_are_exact)(least, worker.least);
-        if (ahead & 4)
-            fetch_d(problem, run->args, row0, rows, column0, there);
-        amx_fetch fetch = {0};
-        if (more && ahead & 2 && (state->in_place || state->kept != NULL)) {
-            const int64_t next_rows = rows_of(run->bound, place.unit / state->strips, place.unit % state->strips);
-            next = find_strip(&worker, place.unit / state->strips, place.unit % state->strips, next_rows);
-            fetch = amx_fetch_of(&next, (next_rows > 0 ? next_rows : 0) * state->padded_cols * 2, &strip, count);
-        }
-        T(amx_multiply)(&strip, rows, worker.panels, state->panel_bytes, count, worker.sums, fetch.lines > 0 ? &fetch : NULL);
-        amx_finish(problem, run->args, worker.sums, columns, row0, rows, column0, there);
+        T(amx_multiply)(&strip, rows, worker.panels, state->panel_bytes, count, worker.sums);
+        amx_finish(problem, run->args, worker.sums, columns, block_row * run->bound->view.block_rows + i * AMX_STRIP, rows, column0,
+                   problem->n - column0 < columns ? problem->n - column0 : columns);
     }
     tile_release();
 }
