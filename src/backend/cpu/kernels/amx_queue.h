@@ -1,6 +1,6 @@
 /* Work for threads that share slices of B's panels: each slice has the same units, which are taken one at a time, so that a slice stays in
- * a few second caches. A thread begins with a slice of its own and helps with the others when its units are taken. Who computes a unit does
- * not change its bits. */
+ * a few second caches. A thread begins with a slice of its own, and when its units are taken it copies another, where the greater part of
+ * that is left. Who computes a unit does not change its bits. */
 #ifndef SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H
 #define SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H
 
@@ -16,7 +16,6 @@ typedef struct amx_counter {
 typedef struct amx_queue {
     int64_t slices, units;
     amx_counter *counters; /* of the slices */
-    bool dear;             /* to begin with a slice: only where the greater part of it is left */
 } amx_queue;
 
 /* Where a thread is: slice -1 before its first unit. */
@@ -36,7 +35,7 @@ static inline bool amx_take(const amx_queue *queue, amx_place *place)
     for (; place->turned < queue->slices; place->turned++) {
         const int64_t slice = (place->first + place->turned) % queue->slices;
         atomic_int_fast64_t *taken = &queue->counters[slice].taken;
-        if (queue->dear && slice != place->slice && place->turned > 0 && 2 * atomic_load(taken) > queue->units)
+        if (slice != place->slice && place->turned > 0 && 2 * atomic_load(taken) > queue->units)
             continue;
         place->slice = slice;
         place->unit = atomic_fetch_add(taken, 1);

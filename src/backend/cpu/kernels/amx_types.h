@@ -25,9 +25,10 @@
 
 #include "backend/cpu/kernels/amx_product.h"
 
-enum { AMX_LEAST_SIDE = 16, AMX_COPIES_A_THREAD = 4 };
+/* The least side of blocks, and of D without any; rows of a row-major B that are copied along its lines before others. */
+enum { AMX_LEAST_SIDE = 16, AMX_COPY_ROWS = 32 };
 
-/* What has been asked of the system once, and says so where it is refused. */
+/* Asks the system for the tiles. */
 static inline spk_status amx_request(void)
 {
     return spk_request_tiles() ? SPK_OK : spk_fail(SPK_ERR_UNSUPPORTED, "the system does not let this process use AMX");

@@ -1,6 +1,6 @@
 /* sddmm_bf16_amx: the stored blocks of D = alpha X Y + beta C in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any
- * layouts, any K. X is copied as strips of 32 rows of block rows, Y as panels of 32 columns of block columns; then threads share slices of
- * the block columns, and take block rows. Bound: the tiles' loads from the second cache; copies where few blocks are stored. */
+ * layouts, any K. Threads share slices of the block columns, and take block rows; each copies its slice of Y as panels of 32 columns, and
+ * the rows of X as strips of 32. Bound: what comes from the last cache (X for each slice, Y for each thread), then the tiles' loads. */
 #define ROW sddmm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
@@ -10,8 +10,8 @@ typedef struct amx_sddmm {
     int64_t strips, panels; /* of a block */
     int64_t slices, workers;
     int64_t padded; /* K */
-    /* the workspace, in bytes: counters, Y, X, sums of each worker */
-    int64_t counter_bytes, y_bytes, x_bytes, sum_bytes;
+    /* the workspace, in bytes: counters; of each worker a slice of Y, a block row of X, sums */
+    int64_t counter_bytes, panel_bytes, y_bytes, x_bytes, sum_bytes;
 } amx_sddmm;
 
 typedef struct amx_run {
@@ -19,13 +19,17 @@ typedef struct amx_run {
     const spk_args *args;
     const amx_sddmm *state;
     amx_queue queue;
-    char *panels, *sums;
-    STORED *strips;
-    int64_t x_tasks, y_tasks, y_depths; /* of Y: parts of the block columns times parts of K */
-    atomic_int least_x, least_y;
 } amx_run;
 
-enum { DEPTH_OF_COPIES = 32 }; /* rows of a row-major Y a task, and a multiple of it: lines are read along */
+/* A thread at work. */
+typedef struct amx_worker {
+    const amx_run *run;
+    int64_t number;    /* of the slice that it has; -1: none yet */
+    amx_range columns; /* its block columns */
+    int least;         /* of its numbers */
+    char *panels, *sums;
+    STORED *strips;
+} amx_worker;
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
@@ -56,7 +60,9 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                   slices = slices_of(problem, device, rows, cols);
     const double blocks = (double)pattern->nnzb,
                  tiles = blocks * (double)(tile_ceil(pattern->block_rows, TILE_ROWS) * 2 * panels * k / amx_step(problem->k));
-    const double copies = (double)(3 * k * (problem->m + problem->n)) + (double)(slices * 2 * k * problem->m) +
+    const double threads = device->executor.threads > 0 ? device->executor.threads : 1,
+                 times = threads > (double)slices ? threads : (double)slices;
+    const double copies = times / (double)slices * (double)(2 * k * problem->n) + (double)(slices * 3 * k * problem->m) +
                           blocks * (double)(pattern->block_rows * panels * AMX_PANEL * 6);
     return amx_cost(problem, device, tiles, copies, (double)(rows * slices));
 }
@@ -81,10 +87,11 @@ static spk_status bind(spk_bound *bound)
     state->slices = slices_of(problem, bound->device, view->grid_rows, view->grid_cols);
     state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
     state->counter_bytes = state->slices * (int64_t)sizeof(amx_counter);
-    state->y_bytes = view->grid_cols * state->panels * state->padded * (AMX_PAIR_BYTES / 2);
-    state->x_bytes = view->grid_rows * state->strips * AMX_STRIP * state->padded * 2;
+    state->panel_bytes = state->padded * (AMX_PAIR_BYTES / 2);
+    state->y_bytes = tile_ceil(view->grid_cols, state->slices) * state->panels * state->panel_bytes;
+    state->x_bytes = state->strips * AMX_STRIP * state->padded * 2;
     state->sum_bytes = state->strips * AMX_STRIP * state->panels * AMX_PANEL * 4;
-    bound->workspace_bytes = (size_t)(state->counter_bytes + state->y_bytes + state->x_bytes + state->workers * state->sum_bytes);
+    bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * (state->y_bytes + state->x_bytes + state->sum_bytes));
     bound->state = state;
     return SPK_OK;
 }
@@ -96,50 +103,42 @@ static int64_t rows_of(const spk_bound *bound, int64_t i)
     return left < bound->view.block_rows ? left : bound->view.block_rows;
 }
 
-static void take_x(amx_run *run, int64_t begin, int64_t end)
+/* The strips of a block row, and the least of their numbers. */
+static int take_x(const amx_worker *worker, int64_t block_row, int64_t rows)
 {
+    const amx_run *run = worker->run;
     const spk_operand *x = &run->bound->problem.a;
-    const int64_t row_step = spk_operand_row_step(x), padded = run->state->padded, height = run->bound->view.block_rows;
+    const int64_t row_step = spk_operand_row_step(x), padded = run->state->padded;
+    const STORED *from = (const STORED *)run->args->a + block_row * run->bound->view.block_rows * row_step;
     S(pair_least) least = S(least_of_none)();
-    for (int64_t block_row = begin; block_row < end; block_row++)
-        for (int64_t i = 0; i * AMX_STRIP < rows_of(run->bound, block_row); i++)
-            S(amx_copy_strip)((const STORED *)run->args->a + (block_row * height + i * AMX_STRIP) * row_step, row_step,
-                              spk_operand_col_step(x), amx_strip_rows(rows_of(run->bound, block_row), i), run->bound->problem.k, padded,
-                              run->strips + amx_strip_at(block_row * run->state->strips + i, padded), &least);
-    amx_least(&run->least_x, S(least_number)(least));
+    for (int64_t i = 0; i * AMX_STRIP < rows; i++)
+        S(amx_copy_strip)(from + i * AMX_STRIP * row_step, row_step, spk_operand_col_step(x), amx_strip_rows(rows, i),
+                          run->bound->problem.k, padded, worker->strips + amx_strip_at(i, padded), &least);
+    return S(least_number)(least);
 }
 
-/* Block columns and rows of Y, to panels. */
-static void take_y(amx_run *run, amx_range blocks, amx_range depth)
+/* The panels of a slice: of a row-major Y a few rows at a time, along its lines. */
+static void take_slice(amx_worker *worker, int64_t slice)
 {
+    const amx_run *run = worker->run;
+    const amx_sddmm *state = run->state;
     const spk_problem *problem = &run->bound->problem;
-    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b);
-    const int64_t padded = run->state->padded, width = run->bound->view.block_cols;
+    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b),
+                  width = run->bound->view.block_cols, step = problem->b.layout == SPK_ROW_MAJOR ? AMX_COPY_ROWS : state->padded;
     S(pair_least) least = S(least_of_none)();
-    for (int64_t block = blocks.begin; block < blocks.end; block++)
-        for (int64_t panel = 0; panel < run->state->panels; panel++) {
-            const int64_t inside = panel * AMX_PANEL, column = block * width + inside, in_y = problem->n - column;
-            S(amx_copy_panel)(problem->b.layout, (const STORED *)run->args->b + depth.begin * row_step + column * col_step, problem->b.ld,
-                              problem->k - depth.begin, depth.end - depth.begin, in_y < width - inside ? in_y : width - inside,
-                              run->panels + ((block * run->state->panels + panel) * padded + depth.begin) * (AMX_PAIR_BYTES / 2), &least);
-        }
-    amx_least(&run->least_y, S(least_number)(least));
-}
-
-static void prepare(void *arg, int64_t task)
-{
-    amx_run *run = arg;
-    const spk_bsr_view *view = &run->bound->view;
-    const int64_t padded = run->state->padded, columns = run->y_tasks / run->y_depths;
-    if (task >= run->y_tasks) {
-        const amx_range part = amx_part(view->grid_rows, task - run->y_tasks, run->x_tasks);
-        take_x(run, part.begin, part.end);
-        return;
+    worker->number = slice;
+    worker->columns = amx_part(run->bound->view.grid_cols, slice, state->slices);
+    for (int64_t k = 0; k < state->padded; k += step) {
+        char *to = worker->panels + k * (AMX_PAIR_BYTES / 2);
+        for (int64_t block = worker->columns.begin; block < worker->columns.end; block++)
+            for (int64_t panel = 0; panel < state->panels; panel++, to += state->panel_bytes) {
+                const int64_t inside = panel * AMX_PANEL, column = block * width + inside, in_y = problem->n - column;
+                S(amx_copy_panel)(problem->b.layout, (const STORED *)run->args->b + k * row_step + column * col_step, problem->b.ld,
+                                  problem->k - k, state->padded - k < step ? state->padded - k : step,
+                                  in_y < width - inside ? in_y : width - inside, to, &least);
+            }
     }
-    amx_range depth = amx_part(tile_ceil(padded, DEPTH_OF_COPIES), task % run->y_depths, run->y_depths);
-    depth.begin *= DEPTH_OF_COPIES;
-    depth.end = depth.end * DEPTH_OF_COPIES < padded ? depth.end * DEPTH_OF_COPIES : padded;
-    take_y(run, amx_part(view->grid_cols, task / run->y_depths, columns), depth);
+    worker->least = S(least_number)(least);
 }
 
 /* The first of a block row's stored blocks, which are in the order of their columns, from this block column on. */
@@ -156,35 +155,44 @@ static int64_t first_from(const spk_bsr_view *view, int64_t block_row, int64_t b
     return low;
 }
 
-static void multiply(const amx_run *run, const amx_place *place, bool exact, char *sums)
+/* A block row's blocks in the slice. */
+static void multiply(const amx_worker *worker, int64_t block_row)
 {
-    const spk_bsr_view *view = &run->bound->view;
-    const amx_sddmm *state = run->state;
-    const amx_range columns = amx_part(view->grid_cols, place->slice, state->slices);
-    const int64_t rows = rows_of(run->bound, place->unit), last = first_from(view, place->unit, columns.end),
-                  panel_bytes = state->padded * (AMX_PAIR_BYTES / 2), ld = state->panels * AMX_PANEL;
-    for (int64_t p = first_from(view, place->unit, columns.begin); p < last; p++) {
+    const spk_bound *bound = worker->run->bound;
+    const spk_bsr_view *view = &bound->view;
+    const amx_sddmm *state = worker->run->state;
+    const int64_t rows = rows_of(bound, block_row), begin = first_from(view, block_row, worker->columns.begin),
+                  end = first_from(view, block_row, worker->columns.end), ld = state->panels * AMX_PANEL;
+    if (begin == end)
+        return;
+    const bool exact = !S(pairs_are_exact)(take_x(worker, block_row, rows), worker->least);
+    for (int64_t p = begin; p < end; p++) {
+        const char *panels = worker->panels + (view->columns[p] - worker->columns.begin) * state->panels * state->panel_bytes;
         for (int64_t i = 0; i * AMX_STRIP < rows; i++) {
             const int64_t there = amx_strip_rows(rows, i);
-            amx_strip strip =
-                amx_copied_strip(run->strips + amx_strip_at(place->unit * state->strips + i, state->padded), there, state->padded);
+            amx_strip strip = amx_copied_strip(worker->strips + amx_strip_at(i, state->padded), there, state->padded);
             strip.exact = exact;
-            T(amx_multiply)(&strip, there, run->panels + view->columns[p] * state->panels * panel_bytes, panel_bytes, state->panels,
-                            sums + i * AMX_STRIP * ld * 4);
+            T(amx_multiply)(&strip, there, panels, state->panel_bytes, state->panels, worker->sums + i * AMX_STRIP * ld * 4);
         }
-        S(sddmm_finish)(run->bound, run->args, p, rows, (const REAL *)(const void *)sums, ld);
+        S(sddmm_finish)(bound, worker->run->args, p, rows, (const REAL *)(const void *)worker->sums, ld);
     }
 }
 
-static void work(void *arg, int64_t worker)
+static void work(void *arg, int64_t number)
 {
-    amx_run *run = arg;
+    const amx_run *run = arg;
     const amx_sddmm *state = run->state;
-    amx_place place = {.slice = -1, .first = worker * state->slices / state->workers};
-    const bool exact = !S(pairs_are_exact)(atomic_load(&run->least_x), atomic_load(&run->least_y));
+    amx_worker worker = {.run = run, .number = -1};
+    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->y_bytes + state->x_bytes + state->sum_bytes);
+    worker.strips = (STORED *)(void *)(worker.panels + state->y_bytes);
+    worker.sums = worker.panels + state->y_bytes + state->x_bytes;
+    amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
     amx_begin(amx_step(run->bound->problem.k));
-    while (amx_take(&run->queue, &place))
-        multiply(run, &place, exact, run->sums + worker * state->sum_bytes);
+    while (amx_take(&run->queue, &place)) {
+        if (place.slice != worker.number)
+            take_slice(&worker, place.slice);
+        multiply(&worker, place.unit);
+    }
     tile_release();
 }
 
@@ -192,26 +200,11 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 {
     (void)stream;
     const amx_sddmm *state = bound->state;
-    const spk_bsr_view *view = &bound->view;
-    const spk_executor *executor = &bound->device->executor;
-    const int64_t tasks = state->workers * AMX_COPIES_A_THREAD;
-    if (view->nnzb == 0)
+    if (bound->view.nnzb == 0)
         return SPK_OK;
-    char *workspace = args->workspace;
-    amx_run run = {.bound = bound, .args = args, .state = state};
-    run.queue = (amx_queue){state->slices, view->grid_rows, (amx_counter *)(void *)workspace, false};
-    run.panels = workspace + state->counter_bytes;
-    run.strips = (STORED *)(void *)(run.panels + state->y_bytes);
-    run.sums = run.panels + state->y_bytes + state->x_bytes;
-    run.y_depths = bound->problem.b.layout == SPK_ROW_MAJOR && state->padded > 0 ? tile_ceil(state->padded, DEPTH_OF_COPIES) : 1;
-    const int64_t columns = tile_ceil(tasks, run.y_depths);
-    run.y_tasks = (view->grid_cols < columns ? view->grid_cols : columns) * run.y_depths;
-    run.x_tasks = view->grid_rows < tasks ? view->grid_rows : tasks;
-    atomic_init(&run.least_x, S(LEAST_OF_NONE));
-    atomic_init(&run.least_y, S(LEAST_OF_NONE));
+    amx_run run = {.bound = bound, .args = args, .state = state, .queue = {state->slices, bound->view.grid_rows, args->workspace}};
     amx_open(&run.queue);
-    spk_execute(executor, run.y_tasks + run.x_tasks, prepare, &run);
-    spk_execute(executor, state->workers, work, &run);
+    spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;
 }
 

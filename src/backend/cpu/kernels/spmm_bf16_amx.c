@@ -269,7 +269,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     if (state->kept != NULL && !state->ready)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     amx_run run = {.bound = bound, .args = args, .state = state};
-    run.queue = (amx_queue){state->slices, bound->view.grid_rows * state->strips, args->workspace, true};
+    run.queue = (amx_queue){state->slices, bound->view.grid_rows * state->strips, args->workspace};
     amx_open(&run.queue);
     spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;
