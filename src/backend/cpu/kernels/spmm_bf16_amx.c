@@ -163,7 +163,7 @@ static void look_at(const char *from, int64_t bytes, S(pair_least) *least)
 {
     S(pair_least) found = *least;
     for (int64_t i = 0; i < bytes; i += VECTOR_BYTES)
-        S(least_of)(&found, (T(words))T(load)((const REAL *)(const void *)(from + i)));
+        S(least_of)(&found, (T(words))_mm512_loadu_si512(from + i)); /* numbers of two bytes */
     *least = found;
 }
 
