@@ -9,7 +9,7 @@ matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/v
 `build/venv/bin/python bench/performance.py`.
 
 Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), fresh topologies (`bench_topologies`), roofs (`bench/roofs.py`), layers and
-tests of the Python package (`bench/python/layers.py`, `tests.py`), two builds (`bench/against.py`), layers of the crate burn-sparse (`bench/burn.py`). Races
+tests of the Python package (`bench/python/layers.py`, `tests.py`), two builds (`bench/against.py`), layers of the crate burn-sparse (`bench/burn.py`), bfloat16 beside dense products (`bench/amx.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
 import argparse
@@ -71,7 +71,7 @@ def section(device, files):
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
                               ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("masks", "Attention under masks of blocks", masks_table), ("properties", "Attention: what a check of single runs does not see", properties_table),
-                              ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of),
+                              ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of), ("amx", "SpMM in bfloat16 beside PyTorch's dense product", beside_dense_table),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
         if chosen:
@@ -151,6 +151,17 @@ def attention_table(chosen):
         ["queries, keys", "sparsek, us", rate, *(head for name in peers for head in (f"{ATTENTION_PEERS[name]}, {rate}", "its time over ours")), "error over the largest V", "which ran"],
         [[attention_what(r), digits(r["us"].get("ours")), digits(r[unit].get("ours")), *(text for name in peers for text in (digits(r[unit].get(name)), ratio(r, name))),
           f"{r['errors'].get('ours', math.nan) if 'errors' in r else r['error']:.1g}", f"`{r['chosen']}`"] for r in rows])
+
+
+def beside_dense_table(chosen):
+    """What bench/amx.py found: medians of bursts in turn, and our rate on stored blocks over PyTorch's dense rate."""
+    rows = [r for _, d in chosen for r in d["amx"]]
+    others = [name for name in rows[0]["us"] if name not in ("ours", "pytorch")]
+    return ["GFLOP/s counts stored blocks, PyTorch's all of A: its rate beside ours is the bar of 0.65.", ""] + table(
+        ["M = K, N", "block", "kept", "sparsek, us", "GFLOP/s", "PyTorch, us", "GFLOP/s", *(f"`{name}`, us" for name in others), "our rate over PyTorch's (least to most)", "which ran"],
+        [[f"{r['m']}, {r['n']}", str(r["block"]), percent(r["density"]), digits(r["us"]["ours"]), digits(r["gflops"]["ours"]), digits(r["us"]["pytorch"]), digits(r["gflops"]["pytorch"]),
+          *(digits(r["us"].get(name)) for name in others), "{}x ({} to {})".format(*(digits(r["rate_over_dense"]["ours"][key]) for key in ("median", "least", "most"))), f"`{r['chosen']['ours']}`"]
+         for r in rows])
 
 
 def topologies_table(chosen):

@@ -25,14 +25,18 @@ function(sparsek_row_options result kernel)
   endif()
   if(stem MATCHES "_avx2$")
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma)
-  elseif(stem MATCHES "_avx512$")
+  elseif(stem MATCHES "_(avx512|amx)$")
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
   endif()
   if(stem MATCHES "_bf16_avx512$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
   endif()
-  if(stem MATCHES "^attention_bf16_avx512$") # its row asks for AMX
-    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mamx-tile -mamx-bf16)
+  if(stem MATCHES "^attention_bf16_avx512$|_amx$") # their rows ask for AMX
+    if(SPARSEK_EMULATE_TILES)
+      set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_DEFINITIONS SPK_TILES_EMULATED=1)
+    else()
+      set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mamx-tile -mamx-bf16)
+    endif()
   endif()
   if(stem MATCHES "(_half_|^sddmm_|^gemm_).*avx") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mf16c)

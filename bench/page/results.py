@@ -30,6 +30,8 @@ def kind_of(document):
         return "properties"
     if "burn" in document:
         return "burn"
+    if "amx" in document:
+        return "amx"
     if "layers" in document:
         return "layers"
     if "passed" in document:

@@ -15,7 +15,17 @@
 #include "base/clock.h"
 #include "base/free_memory.h"
 
-#if defined(__x86_64__) && defined(SYS_arch_prctl)
+#if SPK_TILES_EMULATED /* for tests: kernels/amx_tiles.h */
+static bool has_tiles(void)
+{
+    return true;
+}
+
+bool spk_request_tiles(void)
+{
+    return true;
+}
+#elif defined(__x86_64__) && defined(SYS_arch_prctl)
 enum { XCOMP_SUPPORTED = 0x1021, XCOMP_REQUEST = 0x1023, XCOMP_TILES = 18 }; /* of Linux' asm/prctl.h, and the registers' bit */
 
 static bool has_tiles(void)

@@ -47,8 +47,7 @@ SPK_INLINE void S(turn_keys)(const S(attention) *t)
                 T(vec) square[T(lanes)];
 #pragma GCC unroll 16
                 for (int c = 0; c < T(lanes); c++)
-                    square[c] = j + c < piece->count ? T(load)((const REAL *)(const void *)(t->k + (piece->row + j + c) * ld + 2 * d))
-                                                     : (T(vec)){0};
+                    square[c] = j + c < piece->count ? (T(vec))_mm512_loadu_ps(t->k + (piece->row + j + c) * ld + 2 * d) : (T(vec)){0};
                 T(transpose)(square);
 #pragma GCC unroll 16
                 for (int r = 0; r < T(lanes); r++)
@@ -313,6 +312,6 @@ static void S(attend_some)(void *pointer, int64_t worker)
         S(attend_tile)(&t, first, end);
     }
 #if PAIRED
-    _tile_release();
+    tile_release();
 #endif
 }

@@ -74,7 +74,7 @@ static inline spk_status sddmm_bind(spk_bound *bound, sddmm_tunables tuned, cons
     state->chunk = row * k <= most || state->depth == 0 ? k : (most / row > state->depth ? most / row / state->depth : 1) * state->depth;
     state->parts = serial || view->nnzb < 2 ? 1 : view->nnzb < 4 * threads ? view->nnzb : 4 * threads;
     state->splits = serial ? 1 : sddmm_splits(view->nnzb, (int)threads, state->depth > 0 ? tile_ceil(state->chunk, state->depth) : 1);
-    state->y_elements = tile_ceil(row * state->chunk, 16) * 16;
+    state->y_elements = tile_ceil(row * tile_ceil(state->chunk, machine->step), 16) * 16;
     state->x_elements = tile_ceil((view->block_rows + SDDMM_GAP) * (state->depth + SDDMM_GAP), 16) * 16;
     state->sum_elements = view->block_rows * state->vectors * lanes;
     const int64_t elements = state->y_elements + state->splits * (state->parts * state->x_elements + view->nnzb * state->sum_elements);
@@ -99,10 +99,11 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     const tile_split split = tile_make_split(tiles, pattern->block_rows, width);
     const double k = (double)problem->k, blocks = (double)pattern->nnzb,
                  steps = k / (double)(problem->k > 0 ? sddmm_step(tuned, problem->k) : 1);
-    const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k), rows = (double)tile_grid_rows(problem);
+    const double tile = cost_of_tile_block(&machine, split.low > 0 ? split.low : 1, width, k / (double)tiles->step),
+                 rows = (double)tile_grid_rows(problem);
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
-    cycles += packed * (double)tiles->element_bytes / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
+    cycles += packed * (double)tiles->element_bytes / (double)tiles->step / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
     cycles += (tuned.copy ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
     const int64_t splits = sddmm_splits(pattern->nnzb, device->executor.threads, (int64_t)steps + 1);
     return cost_finish(problem, device, &machine, cycles, blocks * (double)splits, splits > 1 ? 3 : 2);

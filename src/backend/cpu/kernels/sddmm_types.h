@@ -13,6 +13,7 @@
 
 #include "backend/cpu/kernels/tile_pack.h"
 
+#include "backend/cpu/kernels/sddmm_finish.h"
 #include "backend/cpu/kernels/sddmm_tiles.h"
 #undef REAL
 #undef REAL_BITS
@@ -29,6 +30,7 @@
 
 #include "backend/cpu/kernels/tile_pack.h"
 
+#include "backend/cpu/kernels/sddmm_finish.h"
 #include "backend/cpu/kernels/sddmm_tiles.h"
 #undef STORED
 #undef S
@@ -41,6 +43,7 @@
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
+#include "backend/cpu/kernels/sddmm_finish.h"
 #include "backend/cpu/kernels/sddmm_tiles.h"
 #undef STORED_BF16
 #undef S
@@ -52,6 +55,7 @@
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
+#include "backend/cpu/kernels/sddmm_finish.h"
 #include "backend/cpu/kernels/sddmm_tiles.h"
 
 static const tile_machine *machine_of(const spk_problem *problem)

@@ -116,8 +116,8 @@ SPK_INLINE void S(pair_col_major)(const STORED *b, int64_t ldb, const S(pair_run
 }
 
 /* As S(pack) of tile_pack.h, steps for rows. */
-static void S(pack_pairs)(const S(pair_rows) *rows, spk_layout layout, const STORED *b, int64_t ldb, int64_t s0, int64_t s1, int w,
-                          int64_t columns, REAL *panel, S(pair_least) *least)
+static __attribute__((unused)) void S(pack_pairs)(const S(pair_rows) *rows, spk_layout layout, const STORED *b, int64_t ldb, int64_t s0,
+                                                  int64_t s1, int w, int64_t columns, REAL *panel, S(pair_least) *least)
 {
     for (int64_t s = s0; s < s1;) {
         const S(pair_run) run = S(pair_run_at)(rows, s);
@@ -155,6 +155,19 @@ SPK_INLINE void S(pair_line)(const STORED *from, int64_t count, REAL *to, S(pair
     }
 }
 
+/* Two lines of numbers, as pairs; second NULL: 0. */
+SPK_INLINE void S(pair_lines)(const STORED *first, const STORED *second, int64_t count, REAL *to, S(pair_least) *least)
+{
+    for (int64_t i = 0; i < count; i += T(lanes)) {
+        const T(words) pairs = S(pair_up)(first + i, second != NULL ? second + i : NULL, count - i);
+        S(least_of)(least, pairs);
+        if (count - i >= T(lanes))
+            T(store)(to + i, (T(vec))pairs);
+        else
+            T(store_part)(to + i, (T(vec))pairs, count - i);
+    }
+}
+
 /* Whether the pairs of a row lie side by side, as the numbers of a row do; else those of a column do. */
 SPK_INLINE bool S(pairs_by_row)(const spk_bsr_view *view)
 {
@@ -174,15 +187,7 @@ SPK_INLINE void S(pair_block)(const spk_bsr_view *view, const STORED *from, int6
         return;
     }
     for (int64_t k = 0; k < columns; k += 2) {
-        const STORED *first = from + k * view->col_stride, *second = k + 1 < columns ? first + view->col_stride : NULL;
-        REAL *column = to + k / 2 * view->block_rows;
-        for (int64_t r = 0; r < rows; r += T(lanes)) {
-            const T(words) pairs = S(pair_up)(first + r, second != NULL ? second + r : NULL, rows - r);
-            S(least_of)(least, pairs);
-            if (rows - r >= T(lanes))
-                T(store)(column + r, (T(vec))pairs);
-            else
-                T(store_part)(column + r, (T(vec))pairs, rows - r);
-        }
+        const STORED *first = from + k * view->col_stride;
+        S(pair_lines)(first, k + 1 < columns ? first + view->col_stride : NULL, rows, to + k / 2 * view->block_rows, least);
     }
 }

@@ -1,0 +1,284 @@
+/* spmm_bf16_amx: D = epilogue(A_bsr B) in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any layout, orientation, N and
+ * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in
+ * panels of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are
+ * whole tiles are read where they are; of others a strip is copied before it is multiplied, and static values once and for all. Bound: what
+ * comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
+#define ROW spmm_bf16_amx
+#include "backend/cpu/kernels/amx_types.h"
+
+typedef struct amx_spmm {
+    int64_t panels, slices, workers;
+    int64_t step, padded_rows, padded_cols; /* of a block */
+    int64_t strips;                         /* of a block row */
+    bool in_place;                          /* A */
+    STORED *kept;                           /* static values, copied; NULL: there are none */
+    bool ready;
+    int least; /* of their numbers */
+    /* the workspace, in bytes: counters; of each worker a slice of B, a strip of A, sums */
+    int64_t counter_bytes, panel_bytes, b_bytes, a_bytes, sum_bytes;
+} amx_spmm;
+
+typedef struct amx_run {
+    const spk_bound *bound;
+    const spk_args *args;
+    const amx_spmm *state;
+    amx_queue queue;
+} amx_run;
+
+/* A thread at work. */
+typedef struct amx_worker {
+    const amx_run *run;
+    int64_t number;  /* of the slice that it has; -1: none yet */
+    amx_range slice; /* its panels */
+    int least;       /* of their numbers */
+    char *panels, *sums;
+    STORED *copy; /* of a strip */
+} amx_worker;
+
+/* Whether blocks are whole tiles, all inside the matrix, whose rows lie as tiles want them. */
+static bool whole_tiles(const spk_problem *problem)
+{
+    const spk_pattern *pattern = problem->pattern;
+    const int64_t rows = tile_block_rows(problem), cols = tile_block_cols(problem);
+    return (problem->block_layout == SPK_ROW_MAJOR) == (problem->trans_a != SPK_TRANS) && rows % TILE_ROWS == 0 &&
+           cols % amx_step(cols) == 0 && pattern->rows % pattern->block_rows == 0 && pattern->cols % pattern->block_cols == 0;
+}
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    (void)device;
+    const int64_t columns = SPK_TUNED(ROW, params, COLUMNS);
+    if (problem->a.dtype != SPK_BF16)
+        *why = "it is for bf16";
+    else if (tile_block_rows(problem) < AMX_LEAST_SIDE || tile_block_cols(problem) < AMX_LEAST_SIDE)
+        *why = "tiles pay from blocks of 16 x 16 on";
+    else if (columns > 32 && problem->n <= columns / 2)
+        *why = "a smaller COLUMNS makes the same slices";
+    return *why == NULL;
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const int64_t rows = tile_block_rows(problem), cols = tile_block_cols(problem), panels = tile_ceil(problem->n, AMX_PANEL);
+    const double blocks = (double)problem->pattern->nnzb, slices = (double)amx_slices(panels, SPK_TUNED(ROW, params, COLUMNS)),
+                 threads = device->executor.threads > 0 ? device->executor.threads : 1, copies = threads > slices ? threads : slices;
+    const double tiles = blocks * (double)(tile_ceil(rows, TILE_ROWS) * amx_padded(cols) / amx_step(cols) * 2 * panels);
+    const double values = 2 * blocks * (double)(rows * cols), b = (double)(problem->k * panels * AMX_PANEL) * 2;
+    const double bytes = copies / slices * b + slices * values * (whole_tiles(problem) || problem->static_values ? 1 : 2) +
+                         (double)problem->m * (double)panels * AMX_PANEL * 4 +
+                         (4 * (b / slices) > 3 * (double)device->l2_bytes ? 128 * tiles : 0);
+    return amx_cost(problem, device, tiles, bytes, (double)tile_grid_rows(problem) * (double)tile_ceil(rows, AMX_STRIP) * slices);
+}
+
+static void unbind(spk_bound *bound)
+{
+    amx_spmm *state = bound->state;
+    if (state == NULL)
+        return;
+    spk_free(&bound->device->mem, state->kept);
+    spk_free(&bound->device->mem, state);
+    bound->state = NULL;
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    const spk_bsr_view *view = &bound->view;
+    const spk_problem *problem = &bound->problem;
+    amx_spmm *state = NULL;
+    spk_status status = SPK_OK;
+    SPK_TRY(amx_request());
+    SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
+    bound->state = state;
+    state->step = amx_step(view->block_cols);
+    state->padded_cols = amx_padded(view->block_cols);
+    state->padded_rows = amx_padded_rows(view->block_rows);
+    state->strips = tile_ceil(view->block_rows, AMX_STRIP);
+    state->in_place = whole_tiles(problem) && !problem->static_values;
+    state->panels = tile_ceil(problem->n, AMX_PANEL);
+    state->slices = amx_slices(state->panels, SPK_TUNED(ROW, &bound->params, COLUMNS));
+    state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
+    int64_t longest = 0;
+    for (int64_t row = 0; row < view->grid_rows; row++)
+        if (view->offsets[row + 1] - view->offsets[row] > longest)
+            longest = view->offsets[row + 1] - view->offsets[row];
+    const int64_t copied = view->nnzb * state->padded_rows * state->padded_cols, widest = tile_ceil(state->panels, state->slices);
+    state->counter_bytes = state->slices * (int64_t)sizeof(amx_counter);
+    state->panel_bytes = view->grid_cols * state->padded_cols * (AMX_PAIR_BYTES / 2);
+    state->b_bytes = widest * state->panel_bytes;
+    state->a_bytes = state->in_place || problem->static_values ? 0 : longest * AMX_STRIP * state->padded_cols * 2;
+    state->sum_bytes = AMX_STRIP * widest * AMX_PANEL * 4;
+    if (problem->static_values)
+        SPK_GOTO(spk_alloc(&bound->device->mem, copied > 0 ? (size_t)copied : 1, sizeof *state->kept, &state->kept));
+    bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * (state->b_bytes + state->a_bytes + state->sum_bytes));
+    return SPK_OK;
+done:
+    unbind(bound);
+    return status;
+}
+
+/* Strip number i of stored block p, of which `rows` rows are there, to its copy. */
+static void copy_strip(const spk_bound *bound, const STORED *values, int64_t p, int64_t i, int64_t rows, STORED *to, S(pair_least) *least)
+{
+    const spk_bsr_view *view = &bound->view;
+    const amx_spmm *state = bound->state;
+    const int64_t left = view->cols - (int64_t)view->columns[p] * view->block_cols;
+    const STORED *from =
+        values + (view->positions != NULL ? view->positions[p] : p) * view->block_stride + i * AMX_STRIP * view->row_stride;
+    S(amx_copy_strip)(from, view->row_stride, view->col_stride, rows, left < view->block_cols ? left : view->block_cols, state->padded_cols,
+                      to, least);
+}
+
+/* Rows of strip number i of a block row that are there. */
+static int64_t rows_of(const spk_bound *bound, int64_t block_row, int64_t i)
+{
+    const int64_t left = bound->problem.m - block_row * bound->view.block_rows;
+    return amx_strip_rows(left < bound->view.block_rows ? left : bound->view.block_rows, i);
+}
+
+/* The panels of a slice. */
+static void take_slice(amx_worker *worker, int64_t slice)
+{
+    const spk_bsr_view *view = &worker->run->bound->view;
+    const spk_problem *problem = &worker->run->bound->problem;
+    const amx_spmm *state = worker->run->state;
+    const STORED *b = worker->run->args->b;
+    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b);
+    S(pair_least) least = S(least_of_none)();
+    worker->number = slice;
+    worker->slice = amx_part(state->panels, slice, state->slices);
+    for (int64_t block = 0; block < view->grid_cols; block++)
+        for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++) {
+            const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
+            S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld,
+                              left < view->block_cols ? left : view->block_cols, state->padded_cols, problem->n - n,
+                              worker->panels + (panel - worker->slice.begin) * state->panel_bytes +
+                                  block * state->padded_cols * (AMX_PAIR_BYTES / 2),
+                              &least);
+        }
+    worker->least = S(least_number)(least);
+}
+
+/* Bytes of numbers that stay where they are. */
+static void look_at(const char *from, int64_t bytes, S(pair_least) *least)
+{
+    S(pair_least) found = *least;
+    for (int64_t i = 0; i < bytes; i += VECTOR_BYTES)
+        S(least_of)(&found, (T(words))_mm512_loadu_si512(from + i)); /* numbers of two bytes */
+    *least = found;
+}
+
+/* A strip of a block row as tiles read it, and the least of its numbers. */
+static int take_strip(const amx_worker *worker, int64_t block_row, int64_t i, int64_t rows, amx_strip *strip)
+{
+    const spk_bound *bound = worker->run->bound;
+    const spk_bsr_view *view = &bound->view;
+    const amx_spmm *state = worker->run->state;
+    const int64_t first = view->offsets[block_row], inside = amx_strip_at(i, state->padded_cols),
+                  block = state->padded_rows * state->padded_cols;
+    S(pair_least) least = S(least_of_none)();
+    *strip = amx_copied_strip(worker->copy, rows, state->padded_cols);
+    strip->columns = view->columns + first;
+    strip->blocks = view->offsets[block_row + 1] - first;
+    strip->block_bytes = block * 2;
+    if (state->kept != NULL) {
+        strip->a = (const char *)(state->kept + inside + first * block);
+        return state->least;
+    }
+    if (!state->in_place) {
+        strip->block_bytes = AMX_STRIP * state->padded_cols * 2;
+        for (int64_t p = 0; p < strip->blocks; p++)
+            copy_strip(bound, worker->run->args->a, first + p, i, rows, worker->copy + p * AMX_STRIP * state->padded_cols, &least);
+        return S(least_number)(least);
+    }
+    strip->tile_bytes = strip->row_bytes;
+    strip->row_bytes = state->padded_cols * 2;
+    strip->positions = view->positions != NULL ? view->positions + first : NULL;
+    strip->a = (const char *)((const STORED *)worker->run->args->a + inside + (strip->positions == NULL ? first * block : 0));
+    for (int64_t p = 0; p < strip->blocks; p++)
+        look_at(amx_block(strip, p), rows * strip->row_bytes, &least);
+    return S(least_number)(least);
+}
+
+static void work(void *arg, int64_t number)
+{
+    const amx_run *run = arg;
+    const spk_problem *problem = &run->bound->problem;
+    const amx_spmm *state = run->state;
+    amx_worker worker = {.run = run, .number = -1};
+    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->b_bytes + state->a_bytes + state->sum_bytes);
+    worker.copy = (STORED *)(void *)(worker.panels + state->b_bytes);
+    worker.sums = worker.panels + state->b_bytes + state->a_bytes;
+    amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
+    amx_begin(state->step);
+    while (amx_take(&run->queue, &place)) {
+        const int64_t block_row = place.unit / state->strips, i = place.unit % state->strips, rows = rows_of(run->bound, block_row, i);
+        if (rows <= 0) /* all of it hangs over */
+            continue;
+        if (place.slice != worker.number)
+            take_slice(&worker, place.slice);
+        amx_strip strip;
+        const int least = take_strip(&worker, block_row, i, rows, &strip);
+        const int64_t count = worker.slice.end - worker.slice.begin, columns = count * AMX_PANEL, column0 = worker.slice.begin * AMX_PANEL;
+        strip.exact = !S(pairs_are_exact)(least, worker.least);
+        T(amx_multiply)(&strip, rows, worker.panels, state->panel_bytes, count, worker.sums);
+        amx_finish(problem, run->args, worker.sums, columns, block_row * run->bound->view.block_rows + i * AMX_STRIP, rows, column0,
+                   problem->n - column0 < columns ? problem->n - column0 : columns);
+    }
+    tile_release();
+}
+
+typedef struct amx_keeping {
+    const spk_bound *bound;
+    const STORED *values;
+    atomic_int least;
+} amx_keeping;
+
+/* The blocks of a block row. */
+static void keep(void *arg, int64_t block_row)
+{
+    amx_keeping *keeping = arg;
+    const spk_bsr_view *view = &keeping->bound->view;
+    const amx_spmm *state = keeping->bound->state;
+    S(pair_least) least = S(least_of_none)();
+    for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++)
+        for (int64_t i = 0, rows; i < state->strips && (rows = rows_of(keeping->bound, block_row, i)) > 0; i++)
+            copy_strip(keeping->bound, keeping->values, p, i, rows,
+                       state->kept + p * state->padded_rows * state->padded_cols + amx_strip_at(i, state->padded_cols), &least);
+    amx_least(&keeping->least, S(least_number)(least));
+}
+
+static spk_status update_values(spk_bound *bound, const void *values)
+{
+    amx_spmm *state = bound->state;
+    if (!bound->problem.static_values)
+        return SPK_OK;
+    amx_keeping keeping = {.bound = bound, .values = values};
+    atomic_init(&keeping.least, S(LEAST_OF_NONE));
+    spk_execute(&bound->device->executor, bound->view.grid_rows, keep, &keeping);
+    state->least = atomic_load(&keeping.least);
+    state->ready = true;
+    return SPK_OK;
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    const amx_spmm *state = bound->state;
+    if (bound->problem.m == 0 || bound->problem.n == 0)
+        return SPK_OK;
+    if (state->kept != NULL && !state->ready)
+        return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
+    amx_run run = {.bound = bound, .args = args, .state = state};
+    run.queue = (amx_queue){state->slices, bound->view.grid_rows * state->strips, args->workspace};
+    amx_open(&run.queue);
+    spk_execute(&bound->device->executor, state->workers, work, &run);
+    return SPK_OK;
+}
+
+const spk_kernel_ops spmm_bf16_amx_ops = {.applicable = applicable,
+                                          .predict_us = predict_us,
+                                          .bind = bind,
+                                          .unbind = unbind,
+                                          .update_values = update_values,
+                                          .run = run,
+                                          .source_hash = SPK_SOURCE_HASH};
