@@ -59,7 +59,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                  grid_rows = (double)spk_gather_ceil(problem->m, c.block_rows) * (double)problem->batch,
                  columns = (double)spk_gather_ceil(problem->n, c.tile_n);
     const double units = grid_rows * s.parts * columns, warps = units * c.split;
-    const double bytes = blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows + c.tile_n); /* from L2 */
+    const double bytes = blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows + c.tile_n);                /* from L2 */
     const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (c.tile_k * (double)c.split) : 0; /* of a warp */
     const int by_memory = (int)(220 * 1024 / (s.warps * s.warp_bytes + 1024)) * s.warps, by_registers = c.tiles * c.tile_n > 64 ? 16 : 24;
     const double resident = by_memory < by_registers ? by_memory : by_registers, waves = warps / (processors * resident);
@@ -83,8 +83,7 @@ static spk_status bind(spk_bound *bound)
     spk_build made = {0};
     const warp_constants c = constants_of(&bound->problem, &bound->params);
     build(&bound->problem, bound->device, &bound->params, &made);
-    const gather_shape launch = {
-        .c = {.tile_m = warp_shape_of(c).rows, .tile_n = c.tile_n, .threads = 32 * c.split, .teams = c.units}};
+    const gather_shape launch = {.c = {.tile_m = warp_shape_of(c).rows, .tile_n = c.tile_n, .threads = 32 * c.split, .teams = c.units}};
     return spk_gather_bind(bound, &launch, &made);
 }
 
