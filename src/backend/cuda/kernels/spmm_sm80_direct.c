@@ -32,8 +32,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "a row of a block must lie together";
     else if (problem->b.layout != SPK_ROW_MAJOR || problem->n % 8 != 0)
         *why = "B must be row-major, its columns a multiple of 8";
-    else if (c.tiles > 1 && s.rows > c.block_rows)
-        *why = "fewer rows cover the block";
+    else if (c.block_rows % s.rows != 0)
+        *why = "its rows do not fill the block";
     else if (c.tiles * c.tile_n > MOST_SUMS)
         *why = "a warp would keep too many sums";
     else if (problem->n <= c.tile_n / 2)
