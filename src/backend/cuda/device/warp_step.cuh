@@ -28,10 +28,16 @@ template <int LINE> inline unsigned spot(int line, int chunk)
     return line * LINE + (chunk ^ turned) * 16;
 }
 
-/* 16 bytes, of which `valid` elements exist; zeros in place of the rest, which is not read. */
+/* Eight elements, of which the first `valid` exist; zeros in place of the rest, which is not read. */
 inline void copy_valid(unsigned to, const element_b *from, int valid)
 {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid * 2) : "memory");
+    if (CUT_EIGHTS && valid > 0 && valid < 8) {
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            sm90::shared_store_16(to + e * 2, e < valid ? from[e].bits : (unsigned short)0);
+        return;
+    }
+    copy_async<8>(to, from, valid > 0);
 }
 
 inline int clipped(long long left)

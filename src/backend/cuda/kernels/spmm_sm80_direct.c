@@ -3,7 +3,7 @@
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sm90.h"
 
-enum { MOST_SUMS = 128 }; /* columns times tiles of a warp */
+enum { MOST_SUMS = 128, MOST_WIDE = 8 }; /* columns times tiles of a warp; warps of a thread block where they are more than half of it */
 
 #define TUNED(params, name) SPK_TUNED(spmm_sm80_direct, params, name)
 
@@ -15,7 +15,7 @@ static direct_constants constants_of(const spk_problem *problem, const spk_param
                               .tiles = TUNED(params, TILES),
                               .tile_n = TUNED(params, TILE_N),
                               .split = split,
-                              .units = 4 / split};
+                              .units = TUNED(params, WARPS) / split};
 }
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -34,8 +34,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "B must be row-major, its columns a multiple of 8";
     else if (c.block_rows % s.rows != 0)
         *why = "its rows do not fill the block";
-    else if (c.tiles * c.tile_n > MOST_SUMS)
-        *why = "a warp would keep too many sums";
+    else if (c.tiles * c.tile_n > MOST_SUMS || (c.tiles * c.tile_n > MOST_SUMS / 2 && s.warps > MOST_WIDE))
+        *why = "its warps would keep too many sums";
     else if (problem->n <= c.tile_n / 2)
         *why = "a narrower tile holds all columns";
     else if ((double)problem->m * s.parts * (double)columns > INT32_MAX)
@@ -52,10 +52,11 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const double processors = spk_gather_processors(device), blocks = (double)problem->pattern->nnzb * (double)problem->batch,
                  grid_rows = (double)spk_gather_ceil(problem->m, c.block_rows) * (double)problem->batch,
                  columns = (double)spk_gather_ceil(problem->n, c.tile_n);
-    const double warps = grid_rows * s.parts * columns * c.split, resident = c.tiles * c.tile_n <= 64 ? 16 : 12;
+    const double warps = grid_rows * s.parts * columns * c.split, resident = c.tiles * c.tile_n <= 64 ? 16 : s.warps == 8 ? 8 : 12;
     const double bytes = blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows + c.tile_n); /* from L2 */
     const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (16.0 * c.split) : 0, waves = warps / (processors * resident);
-    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n)), l2 = bytes / 9.5e6;
+    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n)),
+                 l2 = bytes / (8.3e6 + 0.15e6 * s.warps); /* rows side by side find some of B in the first-level cache */
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3,
                  work = l2 > memory ? l2 : memory;
     return 2 + (work > chain ? work + 0.1 * chain : chain + 0.1 * work);

@@ -13,6 +13,7 @@ static warp_constants constants_of(const spk_problem *problem, const spk_params 
     return (warp_constants){.block_rows = spk_gather_block_rows(problem),
                             .block_cols = cols,
                             .ragged_k = problem->k % cols != 0,
+                            .cut_eights = problem->k % 8 != 0 || (problem->b.layout == SPK_ROW_MAJOR && problem->n % 8 != 0),
                             .tiles = TUNED(params, TILES),
                             .tile_n = TUNED(params, TILE_N),
                             .tile_k = cols % 32 == 0 || cols == 8 ? 32 : 16,

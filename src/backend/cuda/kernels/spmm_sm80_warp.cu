@@ -12,7 +12,8 @@ constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, A_BYT
               WARP_BYTES = SHAPE.warp_bytes, FINISH_COLUMNS = SHAPE.finish_columns;
 
 /* Thread blocks of a multiprocessor that registers must suffice for. */
-constexpr int RESIDENT_WARPS = TILES * TILE_N <= 64 ? 20 : TILES * TILE_N <= 128 && __CUDA_ARCH__ < 1000 ? 12 : 8;
+constexpr bool MORE = CUT_EIGHTS || USE_C || RESIDUAL != NO_RESIDUAL || KEEP_PREACT || HAS_POSITIONS || BATCHED || __CUDA_ARCH__ >= 1000;
+constexpr int RESIDENT_WARPS = TILES * TILE_N <= 64 ? (MORE ? 16 : 20) : MORE ? 8 : 12;
 constexpr int RESIDENT = RESIDENT_WARPS / WARPS > 1 ? RESIDENT_WARPS / WARPS : 1;
 
 constexpr int A_LINE = a_line(ROWS, TILE_K), B_LINE = b_line(TILE_N, TILE_K);

@@ -12,11 +12,12 @@
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A)
- *   RAGGED_K                1: K is no multiple of BLOCK_COLS */
+ *   RAGGED_K CUT_EIGHTS     as device/warp_step.cuh has them */
 #define WARP_CONSTANTS(C)     \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
     C(RAGGED_K, ragged_k)     \
+    C(CUT_EIGHTS, cut_eights) \
     C(TILES, tiles)           \
     C(TILE_N, tile_n)         \
     C(TILE_K, tile_k)         \
