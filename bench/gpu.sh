@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
-#   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
+#   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
 # Needs python3 with PyTorch and Triton; the steps layers, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -51,7 +51,7 @@ for step in "${steps[@]}"; do
             done
         done
         ;;
-    peers | training | gemm)
+    peers | training | gemm | small)
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"
         ;;

@@ -6,7 +6,8 @@ through PyTorch (cublas_dense: A with its zeros; cublas_dense_full: random numbe
 BSR and Blocked-ELL (sparsek's rows), and a kernel that only reads the values (plain_read). And sparsek beside itself on problems that differ in one thing:
 types, layouts, patterns, what is known of B. The suite `training` has what a layer's training needs: SDDMM (beside dense cuBLAS and PyTorch's Triton
 kernel), the transposed product, the three products of a layer, a mixture of experts (beside a cuBLAS call for each expert and PyTorch's _grouped_mm).
-The suite `gemm` has dense products, beside the best of cuBLASLt's algorithms, and those of groups, beside _grouped_mm.
+The suite `gemm` has dense products, beside the best of cuBLASLt's algorithms, and those of groups, beside _grouped_mm. The suite `small` has blocks of 8 to 32,
+and few columns of larger ones.
 
 Everything is timed alike: CUDA graphs of several launches (but torch_eager), operands that rotate through more than the L2 cache (cold) or stay (warm),
 alternated rounds; a ratio is the median over the rounds. Needs PyTorch with CUDA and Triton. Writes JSON in the shape of `sparsek bench`.

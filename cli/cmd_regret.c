@@ -18,14 +18,15 @@ static const char about[] =
     "Draws problems that no store has seen, tunes each at the default effort in an empty store, finds the best of all\n"
     "candidates exhaustively in another, and where the two differ races them head to head in fresh interleaved rounds.\n"
     "The regret of a problem is max(0, median of the paired ratios chosen / best - 1); 0 where both are the same.\n\n"
-    "The distribution, fixed: blocks (60 % square: 4, 8, 16, 32, 64 or 128; else each side one of 4, 8, 16, 24, 32, 40,\n"
-    "48, 64, 96, 128); m and k log-uniform in 256 to 4096, rounded to whole blocks; n log-uniform in 1 to 1024; density\n"
-    "log-uniform in 2 % to 60 %; pattern uniform, bernoulli, banded, window, causal, diagonal, power-law or empty-rows\n"
-    "alike; f32 (70 %) or f64; B column-major in 15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in\n"
-    "half; an epilogue (bias per row or column, ReLU or GELU) in 20 %; operands cold. On a GPU: m and k to 8192, n to 8192;\n"
-    "f16 (40 %), bf16 (20 %), f32 (30 %) or f64. With --op sddmm: X is m by 8 n, Y 8 n by k. What an\n"
-    "operation has not, such as an epilogue, is left out. Attention has draws of its own: decoding, prompts with all keys,\n"
-    "causal, in a window, in blocks of a mask; depths of 64 to 256, shared heads.";
+    "The distribution, fixed: blocks (60 % square: 1, 2, 4, 8, 16, 32, 64 or 128; else each side one of 1, 2, 3, 4, 8,\n"
+    "16, 24, 32, 40, 48, 64, 96, 128); m and k log-uniform in 256 to 4096 (1024 where a block has fewer than 16\n"
+    "elements), rounded to whole blocks; n log-uniform in 1 to 1024; density log-uniform in 1 % to 60 %; pattern uniform,\n"
+    "bernoulli, banded, window, causal, diagonal, power-law or empty-rows alike; f32 (70 %) or f64; B column-major in\n"
+    "15 %, D column-major in 15 %; A transposed in 15 %; assume-finite in half; an epilogue (bias per row or column, ReLU\n"
+    "or GELU) in 20 %; operands cold. On a GPU: m and k to 8192 (2048), n to 8192; f16 (40 %), bf16 (20 %), f32 (30 %) or\n"
+    "f64. With --op sddmm: X is m by 8 n, Y 8 n by k. What an operation has not, such as an epilogue, is left out.\n"
+    "Attention has draws of its own: decoding, prompts with all keys, causal, in a window, in blocks of a mask; depths of\n"
+    "64 to 256, shared heads.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;

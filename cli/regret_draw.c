@@ -106,7 +106,7 @@ static const struct {
 problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish)
 {
     const int64_t longest = wish->gpu ? 8192 : 4096, widest = wish->gpu ? 8192 : 1024;
-    static const int64_t square[] = {4, 8, 16, 32, 64, 128}, sides[] = {4, 8, 16, 24, 32, 40, 48, 64, 96, 128};
+    static const int64_t square[] = {1, 2, 4, 8, 16, 32, 64, 128}, sides[] = {1, 2, 3, 4, 8, 16, 24, 32, 40, 48, 64, 96, 128};
     random_state r = random_for(seed, (uint64_t)number, "regret");
     problem_flags f = problem_defaults();
     extents e;
@@ -115,17 +115,18 @@ problem_flags regret_draw(uint64_t seed, int64_t number, const regret_wish *wish
         if (strcmp(drawn[i].name, operation_at(wish->op)->info.name) == 0)
             return drawn[i].draw(&r, wish);
     if (random_chance(&r, 0.6)) {
-        f.block.rows = f.block.cols = square[random_between(&r, 0, 5)];
+        f.block.rows = f.block.cols = square[random_between(&r, 0, 7)];
     } else {
-        f.block.rows = sides[random_between(&r, 0, 9)];
-        f.block.cols = sides[random_between(&r, 0, 9)];
+        f.block.rows = sides[random_between(&r, 0, 12)];
+        f.block.cols = sides[random_between(&r, 0, 12)];
     }
     const bool turned = random_chance(&r, 0.15);
     problem_set(&f, "trans_a", turned);
-    e.rows = draw_multiple(&r, turned ? f.block.cols : f.block.rows, longest);
-    e.cols = draw_multiple(&r, turned ? f.block.rows : f.block.cols, longest);
+    const int64_t most = f.block.rows * f.block.cols < 16 ? longest / 4 : longest; /* else so many blocks that a draw takes minutes */
+    e.rows = draw_multiple(&r, turned ? f.block.cols : f.block.rows, most);
+    e.cols = draw_multiple(&r, turned ? f.block.rows : f.block.cols, most);
     e.free = (int64_t)llround(random_log(&r, 1, (double)widest));
-    f.density = random_log(&r, 0.02, 0.6);
+    f.density = random_log(&r, 0.01, 0.6);
     f.pattern = (spk_generator)random_between(&r, SPK_GEN_UNIFORM, SPK_GEN_EMPTY_ROWS);
     problem_set(&f, "dtype", (int)draw_dtype(&r, wish->gpu));
     problem_set(&f, "layout_b", random_chance(&r, 0.15));

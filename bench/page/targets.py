@@ -107,6 +107,18 @@ def training_bars():
         Bar("speed with A transposed over A as it is, the eleven problems", 0.85, lambda rs: speeds(rs, "transposed", None), of=11)]
 
 
+def small_bars():
+    groups = (("blocks of 16 and 32", 1.2, 1, lambda p: p["block_rows"] in (16, 32) and p["pattern"] == "uniform" and p["layout_b"] == "row"),
+              ("blocks of 64 and 128, at most 1024 columns", 1.15, 1.03, lambda p: p["block_rows"] in (64, 128)),
+              ("row lengths by a power law, blocks of 16 and 32", 1.2, None, lambda p: p["pattern"] == "power-law"))
+    lines = []
+    for what, mean, least, wanted in groups:
+        lines.append(Bar(f"Triton's time over ours, {what}: mean", mean, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted), mean=True))
+        if least:
+            lines.append(Bar(f"Triton's time over ours, {what}: least", least, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted)))
+    return lines
+
+
 def cpu_bars():
     return [Bar(f"{what}: rate on stored blocks over the dense rate, blocks of 32 and more", 0.75,
                 lambda rs, wanted=wanted: rates(rs, lambda p: wanted(p) and min(p["block_rows"], p["block_cols"]) >= 32))
@@ -120,6 +132,8 @@ def title_and_rows(group, results, regrets):
         return "Targets", [bar.row(results) for bar in bars()] + regret_rows(regrets)
     if "sddmm" in topics:
         return "Targets of training", [bar.row(results) for bar in training_bars()]
+    if "small" in topics:
+        return "Targets of small blocks and few columns", [row for row in (bar.row(results) for bar in small_bars()) if row[4] != "0"]
     if topics == {None} and all((d.get("device") or {}).get("kind") == "cpu" for _, d in group):
         return f"Targets of {group_of(group[0][0])}", [row for row in (bar.row(results) for bar in cpu_bars()) if row[4] != "0"]
     return None, []

@@ -7,7 +7,7 @@ from page.tables import contestants, means, ordered, race_tables, refusals, tabl
 TITLES = {"peers": "Beside peers", "decode": "A linear layer with few rows of x: y[T, 14336] = x[T, 4096] W^T", "kinds": "Types and layouts",
           "patterns": "Patterns with as many blocks", "finite": "Without `assume_finite`", "sustained": "One contestant at a time for a tenth of a second",
           "sddmm": "SDDMM: X[M, K] Y[K, N] at the stored blocks", "layer": "The three products of a layer", "experts": "A mixture of experts",
-          "transposed": "A transposed"}
+          "transposed": "A transposed", "small": "Small blocks, and few columns"}
 BASES = {"kinds": "f16 with row-major B and D", "patterns": "the uniform pattern", "finite": "the same with `assume_finite`", "transposed": "the product with A as it is"}
 NOTES = {
     "sddmm": "`cublas_dense` computes all of X Y, `torch_sampled` is PyTorch's Triton kernel `torch.sparse._triton_ops.sampled_addmm`.",

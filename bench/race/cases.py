@@ -1,5 +1,5 @@
 """What is measured beside peers, and all suites of cases. Topics are the tables of docs/performance.md."""
-from race import dense, training
+from race import dense, small, training
 from race.case import Case, square
 from race.library import COL
 
@@ -42,7 +42,7 @@ def peer_cases():
     return cases + peers_cases("warm")
 
 
-SUITES = {"peers": peer_cases, "training": training.cases, "gemm": dense.cases}
+SUITES = {"peers": peer_cases, "training": training.cases, "gemm": dense.cases, "small": small.cases}
 
 
 def all_cases():
