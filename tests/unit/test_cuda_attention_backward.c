@@ -1,4 +1,4 @@
-/* attention_backward_sm80, host side: what it takes, and what it says of the rest. Needs no GPU. */
+/* The rows of attention's gradients, host side: what they take, and what they say of the rest. Needs no GPU. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,24 +12,24 @@
 
 static spk_device device; /* that nobody has asked */
 
-static const spk_kernel *own_row(void)
+static const spk_kernel *find(const char *name)
 {
     const spk_kernel *table;
     const int rows = spk_kernels(&table);
     for (int i = 0; i < rows; i++)
-        if (strcmp(table[i].name, "attention_backward_sm80") == 0)
+        if (strcmp(table[i].name, name) == 0)
             return &table[i];
     return NULL;
 }
 
-/* Whether one of the candidates takes it; why: what the first says. */
-static bool is_taken(const spk_attention_backward *given, const char **first)
+/* Whether one of a row's candidates takes it; why: what the first says. */
+static bool is_taken(const char *row, spk_pattern *mask, const spk_attention_backward *given, const char **first)
 {
-    const spk_kernel *kernel = own_row();
+    const spk_kernel *kernel = find(row);
     spk_problem problem;
     bool any = false;
     assert_non_null(kernel);
-    assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, given, NULL, &problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_attention_backward, mask, given, NULL, &problem), SPK_OK);
     for (int i = 0; i < spk_params_count(kernel); i++) {
         const char *why = NULL;
         spk_params params;
@@ -74,7 +74,7 @@ static void what_it_takes(void **state)
                                                   .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT,
                                                   .causal = limits & 1,
                                                   .soft_cap = limits >> 1};
-            assert_int_equal(is_taken(&given, &why), cases[i].why == NULL);
+            assert_int_equal(is_taken("attention_backward_sm80", NULL, &given, &why), cases[i].why == NULL);
             if (cases[i].why != NULL)
                 assert_non_null(strstr(why, cases[i].why));
         }
@@ -88,7 +88,7 @@ static void empty_problems_are_taken(void **state)
         const char *why = NULL;
         const spk_attention_backward given = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = i == 1 ? 40 : 0,
                                               .keys = i == 2 ? 40 : 0, .depth = 64};
-        assert_true(is_taken(&given, &why));
+        assert_true(is_taken("attention_backward_sm80", NULL, &given, &why));
     }
 }
 
@@ -98,7 +98,7 @@ static void every_array_that_is_read_counts(void **state)
     (void)state;
     static const int read[] = {ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O, BACKWARD_GRAD_O};
     static _Alignas(16) char memory[64];
-    const spk_kernel *kernel = own_row();
+    const spk_kernel *kernel = find("attention_backward_sm80");
     const spk_attention_backward given = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = 64, .keys = 64, .depth = 64},
                                  apart = {SPK_SIZED(spk_attention_backward),
                                           .dtype = SPK_F16,
@@ -124,9 +124,60 @@ static void every_array_that_is_read_counts(void **state)
         }
 }
 
+static void what_hopper_takes(void **state)
+{
+    (void)state;
+    static const struct {
+        spk_dtype dtype;
+        int64_t depth, depth_v, queries, ldq, sequences;
+        int soft_cap, side; /* of the mask's blocks; 0: there is none */
+        const char *why;
+    } cases[] = {{SPK_F16, 64, 0, 512, 0, 0, 0, 0, NULL},
+                 {SPK_BF16, 128, 128, 500, 0, 0, 0, 0, NULL},
+                 {SPK_BF16, 16, 128, 512, 0, 0, 0, 0, NULL},
+                 {SPK_BF16, 72, 40, 512, 0, 0, 0, 0, NULL},
+                 {SPK_BF16, 64, 64, 512, 0, 0, 0, 128, NULL},
+                 {SPK_BF16, 64, 64, 512, 0, 0, 0, 64, NULL},
+                 {SPK_BF16, 64, 64, 512, 0, 0, 0, 32, "a block of the mask is not made of whole tiles"},
+                 {SPK_BF16, 136, 64, 512, 0, 0, 0, 0, "the depths must be multiples of 8 between 16 and 128"},
+                 {SPK_F32, 64, 64, 512, 0, 0, 0, 0, "it is for f16 and bf16"},
+                 {SPK_F16, 64, 64, 0, 0, 0, 0, 0, "there are no queries or no keys"},
+                 {SPK_F16, 64, 64, 512, 300, 0, 0, 0, "must be multiples of 8 elements apart"},
+                 {SPK_F16, 64, 64, 512, 0, 3, 0, 0, "it takes no packed sequences"},
+                 {SPK_F16, 64, 64, 512, 0, 0, 1, 0, "it takes no soft cap"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t offsets[17] = {0};
+        const char *why = NULL;
+        spk_pattern *mask = NULL;
+        const spk_attention_backward given = {SPK_SIZED(spk_attention_backward),
+                                              .dtype = cases[i].dtype,
+                                              .queries = cases[i].queries,
+                                              .keys = 512,
+                                              .depth = cases[i].depth,
+                                              .depth_v = cases[i].depth_v,
+                                              .heads = 4,
+                                              .heads_kv = 2,
+                                              .ldq = cases[i].ldq,
+                                              .sequences = cases[i].sequences,
+                                              .mask_heads = cases[i].side > 0,
+                                              .soft_cap = cases[i].soft_cap};
+        const spk_bsr_indices indices = {
+            SPK_SIZED(spk_bsr_indices), .rows = 512,          .cols = 512, .block_rows = cases[i].side, .block_cols = cases[i].side,
+            .row_offsets = offsets,     .index_type = SPK_I64};
+        if (cases[i].side > 0)
+            assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &mask), SPK_OK);
+        assert_int_equal(is_taken("attention_backward_sm90", mask, &given, &why), cases[i].why == NULL);
+        if (cases[i].why != NULL) {
+            assert_non_null(why);
+            assert_non_null(strstr(why, cases[i].why));
+        }
+        spk_pattern_release(&mask);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_takes), cmocka_unit_test(empty_problems_are_taken),
-                                       cmocka_unit_test(every_array_that_is_read_counts)};
+                                       cmocka_unit_test(every_array_that_is_read_counts), cmocka_unit_test(what_hopper_takes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

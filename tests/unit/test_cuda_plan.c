@@ -209,7 +209,9 @@ static void attention_runs(void **unused)
     release_small(&s);
 }
 
-/* Numbers of the queries, the lists of a mask turned, grad_Q, grad_K and grad_V: the last launch has a block a tile of keys. */
+/* Numbers of the queries, the lists of a mask turned, grad_Q, grad_K and grad_V: the last launch has a block a tile of keys. On Hopper:
+ * numbers of the queries, all gradients, the sums of grad_Q as its rows, of which the last has a block for 64 rows of each tile of queries.
+ */
 static void attention_backward_runs(void **unused)
 {
     (void)unused;
@@ -218,9 +220,12 @@ static void attention_backward_runs(void **unused)
         bool masked;
         int launches;
         unsigned grid;
-    } cases[] = {{"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", false, 3, 2 * 2 * 2},
-                 {"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", true, 4, 2 * 2 * 2},
-                 {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", true, 4, 4 * 2 * 2}};
+        const char *last;
+    } cases[] = {{"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", false, 3, 2 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", true, 4, 2 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", true, 4, 4 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm90 SHARERS=2 ROWS=128 LAG=1", false, 3, 2 * 4 * 2, "attention_grad_q"},
+                 {"attention_backward_sm90 SHARERS=1 ROWS=64 LAG=0", false, 3, 2 * 4 * 2, "attention_grad_q"}};
     small s;
     if (!have_nvrtc())
         return;
@@ -258,7 +263,7 @@ static void attention_backward_runs(void **unused)
         const int before = s.state->launches;
         GOOD(spk_run(plan, &args, NULL));
         assert_int_equal(s.state->launches, before + cases[i].launches);
-        assert_string_equal(s.state->launched, "attention_backward_keys");
+        assert_string_equal(s.state->launched, cases[i].last);
         assert_int_equal(s.state->grid, cases[i].grid);
         spk_memory_release(s.context, (void **)&outputs);
         spk_memory_release(s.context, (void **)&work);
