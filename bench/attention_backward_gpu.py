@@ -225,7 +225,7 @@ def main():
     document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 "command": "bench/attention_backward_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
                 "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
-    results = document["attention"] = earlier(options.out, document)
+    results = document["attention_backward"] = earlier(options.out, document, "attention_backward")
     end = time.perf_counter() + options.limit_s
     for c in CASES:
         wanted = joined(c, options)

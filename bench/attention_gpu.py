@@ -243,13 +243,13 @@ def measured(library, c, device, options):
     return result
 
 
-def earlier(path, document):
+def earlier(path, document, kind="attention"):
     """What this file holds of the same library on the same device."""
     try:
         held = json.loads(path.read_text())
     except (OSError, ValueError):
         return []
-    return held["attention"] if all(held[key] == document[key] for key in ("commit", "device", "rounds")) else []
+    return held[kind] if all(held[key] == document[key] for key in ("commit", "device", "rounds")) else []
 
 
 def joined(c, options):

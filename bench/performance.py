@@ -20,6 +20,7 @@ import re
 import sys
 
 from page import burn, charts, dense, layers, readme, summary
+from page.cases import ATTENTION_PEERS, GRADIENT_PEERS
 from page.picture import draw, figure_hash
 from page.results import Trouble, device_of, digits, race_groups, read
 from page.tables import device_line, origins, table
@@ -70,7 +71,7 @@ def section(device, files):
     python_layers = [(stem, document) for stem, kind, document in mine if kind == "layers"]
     lines += [""] + layers.lines_of(python_layers) if python_layers else []
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
-                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("masks", "Attention under masks of blocks", masks_table), ("properties", "Attention: what a check of single runs does not see", properties_table),
+                              ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("attention_backward", "Gradients of attention", gradients_table), ("masks", "Attention under masks of blocks", masks_table), ("properties", "Attention: what a check of single runs does not see", properties_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of), ("amx", "SpMM in bfloat16 beside PyTorch's dense product", beside_dense_table),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
@@ -133,22 +134,28 @@ def attention_what(r):
     return ", ".join(words + (["causal"] if r["causal"] else []) + ([f"window of {r['window']}"] if r["window"] else []))
 
 
-ATTENTION_PEERS = {"cudnn": "cuDNN", "fa4": "FlashAttention-4", "flex": "FlexAttention", "pytorch": "PyTorch"}
-
-
 def attention_table(chosen):
     """What bench/attention_gpu.py and bench/attention.py found: medians, the rate on the pairs that the mask keeps, each peer's and its time over ours where it takes part."""
     rows = [r for _, d in chosen for r in d["attention"]]
-    peers, unit = [name for name in ATTENTION_PEERS if any(name in r["us"] for r in rows)], "gflops" if "gflops" in rows[0] else "tflops"
+    peers, gpu = [name for name in ATTENTION_PEERS if any(name in r["us"] for r in rows)], "gflops" not in rows[0]
+    how = "bf16; TFLOP/s counts the pairs that the mask keeps. The cost model chose, nothing was tuned. " if gpu else "GFLOP/s counts the pairs that the mask keeps. "
+    return [how + ("cuDNN takes no masks of blocks." if "cudnn" in peers else "A mask of blocks is one of elements to PyTorch."), ""] + raced(rows, ATTENTION_PEERS, "error over the largest V")
+
+
+def gradients_table(chosen):
+    """What bench/attention_backward_gpu.py found."""
+    return ["bf16; TFLOP/s counts five products of each pair that the mask keeps.", ""] + raced([r for _, d in chosen for r in d["attention_backward"]], GRADIENT_PEERS, "error over the largest gradient")
+
+
+def raced(rows, known, error):
+    peers, unit = [name for name in known if any(name in r["us"] for r in rows)], "gflops" if "gflops" in rows[0] else "tflops"
     rate = {"gflops": "GFLOP/s", "tflops": "TFLOP/s"}[unit]
 
     def ratio(r, name):
         ratios = r.get("ratios", {"cudnn": r.get("ratio")}) # schema 1 had cuDNN alone
         return f"{digits(ratios[name])}x" if ratios.get(name) else "-"
-    how = "bf16; " if unit == "tflops" else ""
-    return [f"{how}{rate} counts the pairs that the mask keeps. {'The cost model chose, nothing was tuned. ' if unit == 'tflops' else ''}"
-            f"{'cuDNN takes no masks of blocks.' if 'cudnn' in peers else 'A mask of blocks is one of elements to PyTorch.'}", ""] + table(
-        ["queries, keys", "sparsek, us", rate, *(head for name in peers for head in (f"{ATTENTION_PEERS[name]}, {rate}", "its time over ours")), "error over the largest V", "which ran"],
+    return table(
+        ["queries, keys", "sparsek, us", rate, *(head for name in peers for head in (f"{known[name]}, {rate}", "its time over ours")), error, "which ran"],
         [[attention_what(r), digits(r["us"].get("ours")), digits(r[unit].get("ours")), *(text for name in peers for text in (digits(r[unit].get(name)), ratio(r, name))),
           f"{r['errors'].get('ours', math.nan) if 'errors' in r else r['error']:.1g}", f"`{r['chosen']}`"] for r in rows])
 

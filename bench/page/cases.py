@@ -3,6 +3,7 @@ from page.results import digits, ours_of, ratio_over_ours
 from page.tables import traits
 
 ATTENTION_PEERS = {"cudnn": "cuDNN", "fa4": "FlashAttention-4", "flex": "FlexAttention", "pytorch": "PyTorch"}
+GRADIENT_PEERS = {"cudnn": "cuDNN", "fa4_ordered": "FlashAttention-4, fixed order", "fa4": "FlashAttention-4, any order", "flash": "PyTorch's FlashAttention-2", "flex": "FlexAttention"}
 ATTENTION_GROUPS = ("Every key", "Causal", "A window", "Blocks of 128", "Blocks of 64", "One query (decoding)")
 
 
@@ -64,14 +65,14 @@ def attention_words(r):
         f", pages of {r['page']}" if r.get("page") else "")
 
 
-def attention_cases(files, stem, wanted, what=None):
+def attention_cases(files, stem, wanted, what=None, kind="attention", peers=ATTENTION_PEERS):
     """Cases of an attention file: of this name, or with these facts (the first one where `what` names it); grouped by mask."""
     found = []
-    for r in (document_of(files, stem) or {}).get("attention", []):
+    for r in (document_of(files, stem) or {}).get(kind, []):
         chosen = r.get("name") == wanted if isinstance(wanted, str) else all(same(r.get(key), value) for key, value in wanted.items())
         if chosen and r["us"].get("ours"):
-            others = [(shown, r["us"][name], r["ratios"][name]) for name, shown in ATTENTION_PEERS.items() if r["us"].get(name) and r.get("ratios", {}).get(name)]
-            found.append({"what": what or attention_words(r), "group": attention_group(r), "dtype": r.get("dtype", "bf16"), "us": r["us"]["ours"],
+            others = [(shown, r["us"][name], r["ratios"][name]) for name, shown in peers.items() if r["us"].get(name) and r.get("ratios", {}).get(name)]
+            found.append({"what": what or attention_words(r), "group": attention_group(r), "dtype": r.get("dtype", "bf16"), "row": r["chosen"].split()[0], "us": r["us"]["ours"],
                           "others": sorted(others, key=lambda one: one[1])})
     if what:
         return found[:1]

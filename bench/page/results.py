@@ -26,6 +26,8 @@ def kind_of(document):
         return "masks"
     if "attention" in document:
         return "attention"
+    if "attention_backward" in document:
+        return "attention_backward"
     if results and all("what" in r and "runs" in r or "lse_off" in r for r in results):
         return "properties"
     if "burn" in document:

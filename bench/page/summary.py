@@ -3,7 +3,7 @@ import math
 import textwrap
 
 from page import charts, dense
-from page.cases import ATTENTION_GROUPS, attention_cases, is_plain
+from page.cases import ATTENTION_GROUPS, ATTENTION_PEERS, GRADIENT_PEERS, attention_cases, is_plain
 from page.results import device_of, digits, ours_of, ratio_over_ours
 from page.tables import table
 
@@ -149,16 +149,20 @@ def gemm(files, devices):
     return table(SUMMED, rows) if rows else []
 
 
-def attention(files, devices):
+def attention(files, devices, of="attention", peers=ATTENTION_PEERS, by_row=False):
     rows = []
     for device in devices:
         groups = {}
         for stem, kind, _ in files:
-            for case in attention_cases(files, stem, {}) if kind == "attention" and device_of(stem) == device else []:
+            for case in attention_cases(files, stem, {}, None, of, peers) if kind == of and device_of(stem) == device else []:
                 for name, _, over in case["others"]:
-                    groups.setdefault((case["dtype"], ATTENTION_GROUPS.index(case["group"]), name), []).append(over)
+                    groups.setdefault((f"{case['dtype']}, `{case['row']}`" if by_row else case["dtype"], ATTENTION_GROUPS.index(case["group"]), name), []).append(over)
         rows += [summed(device, f"{ATTENTION_GROUPS[group]}, {dtype}", name, ratios) for (dtype, group, name), ratios in sorted(groups.items())]
     return table(SUMMED, rows) if rows else []
+
+
+def gradients(files, devices):
+    return attention(files, devices, "attention_backward", GRADIENT_PEERS, by_row=True)
 
 
 LAYER_KINDS = {"forward": ("SparseLinear", "nn.Linear", "a layer, forward"), "training": ("SparseLinear", "nn.Linear", "a layer, forward and backward"),
@@ -182,6 +186,7 @@ OPERATIONS = (("SpMM", spmm, "A sparse matrix times a dense one. Rows in bf16 ar
               ("SDDMM", sddmm, "A product of dense matrices at the stored blocks: the gradient of a sparse weight."),
               ("GEMM", gemm, "Dense products, in groups too."),
               ("Attention", attention, "Forward. Depth 64 to 256; each case stands on the device's page."),
+              ("Gradients of attention", gradients, "Of the kernel that ran; each case stands on the device's page."),
               ("Layers in PyTorch", layers, "`sa.SparseLinear` beside `nn.Linear`, calls in a row, the host's time included."))
 
 
