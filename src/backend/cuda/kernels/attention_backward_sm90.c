@@ -9,6 +9,8 @@
 #include "backend/cuda/plan/attention_backward.h"
 #include "backend/cuda/plan/attention_backward_order.h"
 #include "backend/cuda/plan/build.h"
+#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/plan/launch_together.h"
 #include "backend/cuda/plan/sm90.h"
 #include "op/attention_backward/operands.h"
 
@@ -273,8 +275,8 @@ static spk_status launch_grad_q(const spk_bound *bound, const state *made, const
     attention_grad_q_task task = {
         .all = *all, .query_tiles = order->query_tiles, .pieces = order->q_pieces, .sums = order->grad_q, .turns = order->turns};
     void *parameters[] = {&task};
-    return spk_cuda_launch_early(bound->device, made->grad_q, (unsigned)(made->query_tiles * made->shape.grad_parts),
-                                 ATTENTION_GRAD_Q_THREADS, 0, stream, parameters);
+    return spk_cuda_launch(bound->device, made->grad_q, (unsigned)(made->query_tiles * made->shape.grad_parts), ATTENTION_GRAD_Q_THREADS, 0,
+                           stream, parameters);
 }
 
 static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
@@ -299,8 +301,8 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     SPK_TRY(make_map(bound, BACKWARD_GRAD_O, task.grad_o, rows, &maps[3]));
     SPK_TRY(launch_delta(bound, made, &task, &order, stream));
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &maps[3], &task, &order};
-    SPK_TRY(spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (ATTENTION_BACKWARD_WARPGROUPS + 1) * 128,
-                                  made->shape.shared_bytes, stream, parameters));
+    SPK_TRY(spk_cuda_launch_together(bound->device, made->function, (unsigned)made->blocks, (ATTENTION_BACKWARD_WARPGROUPS + 1) * 128,
+                                     made->shape.shared_bytes, stream, parameters));
     return launch_grad_q(bound, made, &task, &order, stream);
 }
 

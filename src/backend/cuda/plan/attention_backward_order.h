@@ -1,6 +1,6 @@
 /* In which order tiles of keys add to rows of grad_Q. Workers have lists of tiles, the longest first, and walk each tile's steps. The host
- * goes through all steps as the workers would if all steps took as long; who comes first to a tile of queries adds first. A worker never
- * waits for one that waits for it: each sum comes after sums that are earlier in that walk. */
+ * goes through all steps as the workers would if all steps took as long; who comes first to a tile of queries adds first. Each sum comes
+ * after sums that are earlier in that walk, so no two workers wait for each other, as long as all run at once (launch_together.h). */
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_BACKWARD_ORDER_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_BACKWARD_ORDER_H
 
