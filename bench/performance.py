@@ -164,7 +164,7 @@ def beside_dense_table(chosen):
     """What bench/amx.py found: medians of bursts in turn, and our rate on stored blocks over PyTorch's dense rate."""
     rows = [r for _, d in chosen for r in d["amx"]]
     others = [name for name in rows[0]["us"] if name not in ("ours", "pytorch")]
-    return ["GFLOP/s counts stored blocks, PyTorch's all of A: its rate beside ours is the bar of 0.65.", ""] + table(
+    return ["GFLOP/s counts stored blocks for sparsek and all of A for PyTorch. The aim is a rate of 0.65 of PyTorch's.", ""] + table(
         ["M = K, N", "block", "kept", "sparsek, us", "GFLOP/s", "PyTorch, us", "GFLOP/s", *(f"`{name}`, us" for name in others), "our rate over PyTorch's (least to most)", "which ran"],
         [[f"{r['m']}, {r['n']}", str(r["block"]), percent(r["density"]), digits(r["us"]["ours"]), digits(r["gflops"]["ours"]), digits(r["us"]["pytorch"]), digits(r["gflops"]["pytorch"]),
           *(digits(r["us"].get(name)) for name in others), "{}x ({} to {})".format(*(digits(r["rate_over_dense"]["ours"][key]) for key in ("median", "least", "most"))), f"`{r['chosen']['ours']}`"]
