@@ -265,6 +265,17 @@ void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k,
     clear_from(grad_v, dim, keys);
 }
 
+} // namespace
+
+Tensor attended(const Attend &call)
+{
+    Tensor out = empty_like(call.q, call.out_sizes, call.dtype);
+    run(call, out, nullptr);
+    return out;
+}
+
+namespace {
+
 /* The operators of attention take so much that it stands here once. */
 #define ATTENTION_PARAMETERS                                                                                                               \
     const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
@@ -278,10 +289,7 @@ void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k,
 
 Tensor raw_attention(ATTENTION_PARAMETERS, int64_t version)
 {
-    const Attend call = attend_of(q, k, v, {ATTENTION_OPTIONS, version, false});
-    Tensor out = empty_like(q, call.out_sizes, call.dtype);
-    run(call, out, nullptr);
-    return out;
+    return attended(attend_of(q, k, v, {ATTENTION_OPTIONS, version, false}));
 }
 
 std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t version)
