@@ -83,6 +83,7 @@ void run(const Dense &call, Tensor out)
 Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
                 const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
 {
+    check_flags(flags, FLAGS_OF_SPMM);
     if (flags & FLAG_FACTOR)
         refuse("flags: a factor is what out holds: there is none");
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
@@ -149,6 +150,7 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
                                                                        const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
                                                                        int64_t version, int64_t want)
 {
+    check_flags(flags, FLAGS_OF_SPMM);
     if (values.dim() != 3 || (!(flags & FLAG_RIGHT) && dense.dim() != 2))
         refuse("values: the gradients in one call are for products without a batch");
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
