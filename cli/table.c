@@ -143,7 +143,7 @@ static void bar_and_text(double share, const char *text, int width)
 }
 
 /* Widths of the columns that fit; 0: left out. Returns nothing: a table is always shown, cut if it must be. */
-static void fit(const table *t, int room, int *widths)
+static void fit_widths(const table *t, int room, int *widths)
 {
     int total = 0;
     for (int c = 0; c < t->count; c++) {
@@ -213,7 +213,7 @@ void table_print(table *t, int indent)
     const bool color = term_color();
     const bool unbounded = !getenv("COLUMNS") && !isatty(STDOUT_FILENO); /* a file or a pipe: nothing is cut */
     const int width = unbounded ? 1000 : term_width(STDOUT_FILENO);
-    fit(t, width - indent, widths);
+    fit_widths(t, width - indent, widths);
     place_remarks(t, widths);
     printf("%*s%s", indent, "", color ? "\033[1m" : "");
     print_line(t, widths, NULL, true);

@@ -62,7 +62,8 @@ bool is_strided(const Tensor &t)
     return layout == aoti_torch_layout_strided();
 }
 
-/* Whether the operands are on the CPU and fit, none of them empty. What does not is for the operator, or PyTorch, which say what is wrong. */
+/* Whether the operands are on the CPU and fit, none of them empty. What does not is for the operator, or PyTorch, which say what is wrong.
+ */
 bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, bool shared)
 {
     const int64_t head = rows_first ? 2 : 1, row = rows_first ? 1 : 2;

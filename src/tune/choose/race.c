@@ -384,7 +384,7 @@ static spk_status make_report(race *r, const char *key, spk_report **report)
 
 /* The whole field as the class's evidence, unless there is better. A race among a few given choices joins evidence that there is, and
  * leaves its decision alone. */
-static spk_status keep(race *r, const char *key, bool *kept)
+static spk_status store_evidence(race *r, const char *key, bool *kept)
 {
     spk_search *search = &r->search;
     spk_report *stored = NULL, *made = NULL;
@@ -469,7 +469,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     spk_measuring_end(held);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || !anything_measured(&r.search)))
         goto done;
-    spk_status made_status = race_options->keep ? keep(&r, class.key, &kept) : SPK_OK;
+    spk_status made_status = race_options->keep ? store_evidence(&r, class.key, &kept) : SPK_OK;
     if (made_status == SPK_OK)
         made_status = make_report(&r, class.key, &made);
     if (made_status == SPK_OK)

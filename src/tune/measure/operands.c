@@ -113,7 +113,7 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
 
 /* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled
  * there; on the CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
-static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
+static spk_status fill_repeating(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
 {
     spk_device *device = o->device;
     const bool far = device->backend->id != SPK_BACKEND_CPU;
@@ -204,7 +204,7 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
                 status = fill_index(o, i, spk_rng_next(&rng), at);
             } else {
                 const size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
-                status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+                status = fill_repeating(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
             }
             size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
             o->room->touched = o->room->touched > end ? o->room->touched : end;

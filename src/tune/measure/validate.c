@@ -85,7 +85,7 @@ static spk_status make_room(spk_checks *c, expected *e, int64_t more)
 }
 
 /* The oracle over some rows and a range of columns. */
-static spk_status ask(spk_checks *c, expected *e, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+static spk_status compute_expected(spk_checks *c, expected *e, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
 {
     SPK_TRY(make_room(c, e, rows * cols));
     const spk_oracle_ask asked = {.output = e->output,
@@ -114,7 +114,7 @@ static spk_status ask_all(spk_checks *c, expected *e, const spk_args *host, spk_
         int chunk = rows == 0 ? 1 : CHUNK_ROWS;
         chunk = chunk < e->row_count - rows ? chunk : e->row_count - rows;
         for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
-            SPK_TRY(ask(c, e, host, rows, chunk, starts[w], whole ? n : WINDOW));
+            SPK_TRY(compute_expected(c, e, host, rows, chunk, starts[w], whole ? n : WINDOW));
         rows += chunk;
     }
     double spent = spk_work_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
@@ -125,7 +125,7 @@ static spk_status ask_all(spk_checks *c, expected *e, const spk_args *host, spk_
         int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;
         if (cols < WINDOW)
             break;
-        SPK_TRY(ask(c, e, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
+        SPK_TRY(compute_expected(c, e, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
     }
     return SPK_OK;
 }
