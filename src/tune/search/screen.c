@@ -259,7 +259,7 @@ static spk_status make_stage(screening *s, bool checked)
     for (int i = 0; i < s->count; i++)
         s->pool[i]->screened = false;
     double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
-    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->room, &s->stage);
+    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->operand_memory, &s->stage);
 }
 
 static spk_status screen_all(screening *s, bool checked)

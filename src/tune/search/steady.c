@@ -17,14 +17,14 @@ static const double most_us = 700e3; /* of these rounds: five to ten of two doze
 /* What the rounds before have found of a contender. */
 typedef struct earlier {
     double *samples, median_us, spread_us;
-    int count, room;
+    int count, capacity;
 } earlier;
 
 static void put_aside(spk_contender *c, earlier *kept)
 {
-    *kept = (earlier){c->samples, c->median_us, c->spread_us, c->sample_count, c->sample_room};
+    *kept = (earlier){c->samples, c->median_us, c->spread_us, c->sample_count, c->sample_capacity};
     c->samples = NULL;
-    c->sample_count = c->sample_room = 0;
+    c->sample_count = c->sample_capacity = 0;
 }
 
 static void take_back(const spk_tuner *tuner, spk_contender *c, const earlier *kept)
@@ -34,7 +34,7 @@ static void take_back(const spk_tuner *tuner, spk_contender *c, const earlier *k
     c->median_us = kept->median_us;
     c->spread_us = kept->spread_us;
     c->sample_count = kept->count;
-    c->sample_room = kept->room;
+    c->sample_capacity = kept->capacity;
 }
 
 static bool measured(const spk_contender *c)
