@@ -213,6 +213,7 @@ def attention(
         made = direct_attention(q, k, v, 0, 0, 0, scale, softcap, _BANDS[causal], True)
         if made is not NotImplemented:
             return made  # type: ignore[no-any-return]
+        plain = False
     check_dense("q", q)
     check_dense("k", k)
     check_dense("v", v)

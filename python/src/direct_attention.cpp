@@ -13,6 +13,14 @@ namespace {
 enum { Q, K, V, OPERANDS };
 enum { LEFT = OPERANDS, RIGHT, FIRST, SCALE, SOFTCAP, FLAGS, SHARED, ARGUMENTS };
 
+/* 1: yes; 0: no; -1: an exception is set. */
+int is_on_cpu(PyObject *tensor)
+{
+    static PyObject *is_cpu = PyUnicode_InternFromString("is_cpu");
+    const Owned found(PyObject_GetAttr(tensor, is_cpu));
+    return found.get() == nullptr ? -1 : found.get() == Py_True;
+}
+
 /* Whether autograd would keep something. 1: no; 0: yes; -1: an exception is set. */
 int wants_no_gradient(PyObject *const *args)
 {
@@ -88,9 +96,11 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
     for (int i = 0; i < OPERANDS; i++)
         if (!is_plain(args[i]))
             return 0;
-    int found = unwatched();
+    int found = is_on_cpu(args[Q]); /* what is commonly not for here comes first, and costs little */
     if (found == 1)
         found = wants_no_gradient(args);
+    if (found == 1)
+        found = unwatched();
     for (int i = 0; i < OPERANDS && found == 1; i++)
         found = is_not_negated(args[i]);
     if (found != 1)
