@@ -4,7 +4,7 @@
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training and gemm; the same command goes on where it stopped (default: 540)
-# Needs python3 with PyTorch and Triton; the steps layers, examples, tests and attention-python need the Python package installed there (examples also transformers), the step page needs matplotlib. The sentence
+# Needs python3 with PyTorch and Triton; the steps layers, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -61,6 +61,7 @@ for step in "${steps[@]}"; do
         for example in finite_elements graph moe recommender; do
             run 150 python3 "examples/python/$example.py" --device cuda --budget 1 --json "examples/python/results/$name-$example.json"
         done
+        # long_prompt and mixture need transformers
         for example in documents long_prompt video mixture; do
             run 250 python3 "examples/python/$example.py" --device cuda --budget 2 --json "examples/python/results/$name-$example.json"
         done

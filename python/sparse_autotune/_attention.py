@@ -28,14 +28,6 @@ raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverl
 raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
-direct_attention = _C.direct_attention  # past the dispatcher; NotImplemented of what is not plain
-
-
-def may_be_direct() -> bool:
-    """Whether direct_attention may be asked: by nobody who compiles, differentiates forwards or casts."""
-    return not is_compiling() and forward_ad._current_level < 0 and not any_autocast()
-
-
 def has_gradients(q: Tensor) -> bool:
     """Whether sa.attention is the one to compute gradients: on a GPU there is only a slow kernel for them as yet. What stands in for PyTorch's functions asks
     here, and leaves the rest to them.
@@ -52,6 +44,14 @@ def refuse_tangents(**operands: Tensor) -> None:
     for name, operand in operands.items():
         if _ops.has_tangent(operand):
             no_tangents(name)
+
+
+direct_attention = _C.direct_attention  # past the dispatcher; NotImplemented of what is not plain
+
+
+def may_be_direct() -> bool:
+    """Whether direct_attention may be asked: by nobody who compiles, differentiates forwards or casts."""
+    return not is_compiling() and forward_ad._current_level < 0 and not any_autocast()
 
 
 def _packing_of(lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[tuple[Any, Any, Any], str]:
