@@ -64,6 +64,10 @@ for step in "${steps[@]}"; do
         for example in finite_elements graph moe recommender; do
             run 150 python3 "examples/python/$example.py" --device cuda --budget 1 --json "examples/python/results/$name-$example.json"
         done
+        # long_prompt and mixture need transformers
+        for example in documents long_prompt video mixture; do
+            run 250 python3 "examples/python/$example.py" --device cuda --budget 2 --json "examples/python/results/$name-$example.json"
+        done
         [ -z "${EXAMPLE_LAYERS:-}" ] ||
             run 100 python3 examples/python/transformer.py --layers-only "$EXAMPLE_LAYERS" --device cuda --json "examples/python/results/$name-transformer-layers.json"
         ;;

@@ -249,7 +249,7 @@ static int take_number(const args *a, const args_option *o, const char *text)
     return ARGS_GO;
 }
 
-static int take(const args *a, const args_option *o, const char *text)
+static int parse_value(const args *a, const args_option *o, const char *text)
 {
     switch (o->kind) {
     case ARGS_TEXT:
@@ -335,7 +335,7 @@ static int parse_option(args *a, int argc, char **argv, int *at)
             return wrong(a, "--%s needs a value", option->name);
         value = argv[++*at];
     }
-    return take(a, option, value);
+    return parse_value(a, option, value);
 }
 
 int args_parse(args *a, int argc, char **argv)

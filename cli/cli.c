@@ -38,7 +38,7 @@ const char *cli_clean(const char *text)
 }
 
 /* "sparsek COMMAND: kind: message" */
-__attribute__((format(printf, 3, 0))) static void say(const cli *app, const char *kind, const char *format, va_list list)
+__attribute__((format(printf, 3, 0))) static void print_message(const cli *app, const char *kind, const char *format, va_list list)
 {
     char *text = NULL;
     if (vasprintf(&text, format, list) < 0)
@@ -52,7 +52,7 @@ int cli_fail(const cli *app, int code, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    say(app, "", format, list);
+    print_message(app, "", format, list);
     va_end(list);
     return code;
 }
@@ -63,7 +63,7 @@ void cli_note(const cli *app, const char *format, ...)
         return;
     va_list list;
     va_start(list, format);
-    say(app, "note: ", format, list);
+    print_message(app, "note: ", format, list);
     va_end(list);
 }
 

@@ -215,7 +215,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     return code ? code : ARGS_GO;
 }
 
-static int tell(cli *app, const run_flags *f, const run_data *r)
+static int print_outcome(cli *app, const run_flags *f, const run_data *r)
 {
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
     const spk_array_info *d = &r->arrays[operation_output(r->op, 0)];
@@ -322,7 +322,7 @@ static int execute(cli *app, const run_flags *f, const args *a)
     if (code == EXIT_DONE)
         code = run_write(app, f, &r);
     if (code == EXIT_DONE)
-        code = tell(app, f, &r);
+        code = print_outcome(app, f, &r);
     run_release(&r);
     return code;
 }

@@ -14,7 +14,7 @@ typedef struct mask_facts {
     double kept, mean, balance;
 } mask_facts;
 
-static mask_facts look(const spk_matrix_desc *d)
+static mask_facts measure_mask(const spk_matrix_desc *d)
 {
     mask_facts f = {.rows = (d->rows + d->block_rows - 1) / d->block_rows, .cols = (d->cols + d->block_cols - 1) / d->block_cols};
     const int64_t *offsets = d->row_offsets;
@@ -57,7 +57,7 @@ static json_t *facts_json(const char *path, const char *text, const spk_matrix_d
 int inspect_mask(cli *app, const spk_matrix *matrix, const char *path, const char *svg)
 {
     const spk_matrix_desc d = matrix_view(matrix);
-    const mask_facts f = look(&d);
+    const mask_facts f = measure_mask(&d);
     const spk_matrix_desc grid = {
         SPK_SIZED(spk_matrix_desc),   .format = SPK_CSR,           .dtype = d.dtype, .rows = f.rows, .cols = f.cols, .nnz = d.nnz,
         .row_offsets = d.row_offsets, .col_indices = d.col_indices};

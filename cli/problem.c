@@ -240,7 +240,7 @@ static int64_t value_of(const setting *s, const setting_value *value)
 }
 
 /* All but strides, which follow from how the arrays lie. */
-static void fill(const problem_flags *f, spk_dtype dtype, problem *p)
+static void apply_flags(const problem_flags *f, spk_dtype dtype, problem *p)
 {
     p->given = operation_problem(p->op);
     for (int i = 0; i < settings_count(); i++) {
@@ -341,7 +341,7 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     if (code == EXIT_DONE && p.pattern)
         code = problem_check_lists(app, f, &p.info);
     if (code == EXIT_DONE) {
-        fill(f, dtype, &p);
+        apply_flags(f, dtype, &p);
         code = cli_status(app, NULL, describe(app, f, &p), NULL);
     }
     if (code) {

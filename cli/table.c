@@ -21,7 +21,7 @@ typedef struct table_line {
 
 struct table {
     table_column columns[MAX_COLUMNS];
-    int count, rows, room;
+    int count, rows, capacity;
     table_line *lines;
 };
 
@@ -49,14 +49,14 @@ void table_release(table **t)
 
 void table_row(table *t, table_style style)
 {
-    if (t->rows == t->room) {
-        int room = t->room ? 2 * t->room : 16;
-        table_line *lines = cli_alloc((size_t)room, sizeof(*lines));
+    if (t->rows == t->capacity) {
+        int capacity = t->capacity ? 2 * t->capacity : 16;
+        table_line *lines = cli_alloc((size_t)capacity, sizeof(*lines));
         if (t->rows)
             memcpy(lines, t->lines, (size_t)t->rows * sizeof(*lines));
         free(t->lines);
         t->lines = lines;
-        t->room = room;
+        t->capacity = capacity;
     }
     t->lines[t->rows++] = (table_line){.style = style, .bar = -1};
 }
@@ -135,15 +135,15 @@ static int bar_room(int width)
 /* A bar, and behind it a text where there is one and room for it; all bars of a table have one scale. */
 static void bar_and_text(double share, const char *text, int width)
 {
-    const int room = bar_room(width), taken = bar(share, room);
-    if (text && text[0] && width > room + 6) {
-        printf("%*s", room + 1 - taken, "");
-        fitted(text, width - room - 1, false, false);
+    const int available_width = bar_room(width), taken = bar(share, available_width);
+    if (text && text[0] && width > available_width + 6) {
+        printf("%*s", available_width + 1 - taken, "");
+        fitted(text, width - available_width - 1, false, false);
     }
 }
 
 /* Widths of the columns that fit; 0: left out. Returns nothing: a table is always shown, cut if it must be. */
-static void fit(const table *t, int room, int *widths)
+static void fit_widths(const table *t, int available_width, int *widths)
 {
     int total = 0;
     for (int c = 0; c < t->count; c++) {
@@ -155,7 +155,7 @@ static void fit(const table *t, int room, int *widths)
             widths[c] = MIN_STRETCH;
         total += widths[c] + (c ? 2 : 0);
     }
-    while (total > room) {
+    while (total > available_width) {
         int victim = -1;
         for (int c = 1; c < t->count; c++)
             if (widths[c] && t->columns[c].keep && (victim < 0 || t->columns[c].keep < t->columns[victim].keep))
@@ -166,12 +166,12 @@ static void fit(const table *t, int room, int *widths)
         widths[victim] = 0;
     }
     for (int c = 0; c < t->count; c++)
-        if (t->columns[c].stretch && widths[c] && room > total)
-            widths[c] += room - total;
+        if (t->columns[c].stretch && widths[c] && available_width > total)
+            widths[c] += available_width - total;
     /* two columns of text tell the rows apart: the terminal may wrap */
     bool tells = t->count > 1 && t->columns[1].keep == 0 && !t->columns[1].right;
-    if (total > room && !tells) /* even the columns that stay are too wide: the first one is cut */
-        widths[0] = widths[0] - (total - room) > 4 ? widths[0] - (total - room) : 4;
+    if (total > available_width && !tells) /* even the columns that stay are too wide: the first one is cut */
+        widths[0] = widths[0] - (total - available_width) > 4 ? widths[0] - (total - available_width) : 4;
 }
 
 static void print_line(const table *t, const int *widths, const table_line *line, bool titles)
@@ -198,8 +198,8 @@ static void place_remarks(table *t, const int *widths)
     const int last = t->count - 1;
     for (int r = 0; r < t->rows; r++) {
         table_line *line = &t->lines[r];
-        const int room = widths[last] - (line->bar >= 0 ? bar_room(widths[last]) + 1 : 0);
-        if (!line->remark || !t->columns[last].stretch || line->cells[last] || term_columns(line->remark) > room)
+        const int available_width = widths[last] - (line->bar >= 0 ? bar_room(widths[last]) + 1 : 0);
+        if (!line->remark || !t->columns[last].stretch || line->cells[last] || term_columns(line->remark) > available_width)
             continue;
         line->cells[last] = line->remark;
         line->remark = NULL;
@@ -213,7 +213,7 @@ void table_print(table *t, int indent)
     const bool color = term_color();
     const bool unbounded = !getenv("COLUMNS") && !isatty(STDOUT_FILENO); /* a file or a pipe: nothing is cut */
     const int width = unbounded ? 1000 : term_width(STDOUT_FILENO);
-    fit(t, width - indent, widths);
+    fit_widths(t, width - indent, widths);
     place_remarks(t, widths);
     printf("%*s%s", indent, "", color ? "\033[1m" : "");
     print_line(t, widths, NULL, true);

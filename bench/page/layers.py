@@ -58,6 +58,11 @@ def host_bars(cases):
             time = time_of(c, name)
             dense = time_of(c, "nn.Linear, forward and backward" if "backward" in name else "F.linear")
             yield [f"host cost, {name}", "a product of 16 x 16", f"<= {most} us", f"{digits(time)} us ({'nn.Linear' if 'backward' in name else 'F.linear'} {digits(dense)} us)", time <= most]
+        for name in ("sa.attention", "sa.scaled_dot_product_attention"):
+            if over(c, name, "F.scaled_dot_product_attention"):
+                theirs = time_of(c, "F.scaled_dot_product_attention")
+                added = theirs * (over(c, name, "F.scaled_dot_product_attention") - 1)
+                yield [f"host cost, {name}", "one query, one key", "<= F.scaled_dot_product_attention + 2 us", f"{digits(time_of(c, name))} us ({digits(theirs)} us)", added <= 2]
 
 
 def bars(document):

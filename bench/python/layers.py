@@ -184,6 +184,16 @@ class Case:
         with torch.no_grad():
             return race({"dense": lambda: dense(x), "sparse": lambda: sparse(x)}, self.cuda)
 
+    def attentions(self):
+        """One query and one key of four heads."""
+        q = torch.randn(1, 4, 1, 16, dtype=self.dtype, device=self.device)
+        return {
+            "F.scaled_dot_product_attention": lambda: F.scaled_dot_product_attention(q, q, q),
+            "sa.scaled_dot_product_attention": lambda: sa.scaled_dot_product_attention(q, q, q),
+            "sa.attention": lambda: sa.attention(q, q, q),
+            "sa.attention, causal": lambda: sa.attention(q, q, q, causal="top_left"),
+        }
+
     def measure_host(self):
         """Products so small that the call is what is timed."""
         dense, sparse = self.layers()
@@ -193,6 +203,7 @@ class Case:
                 {"F.linear": lambda: F.linear(b, b), "nn.Linear": lambda: dense(b), "sa.matmul": lambda: sa.matmul(a, b), "SparseLinear": lambda: sparse(b)},
                 self.cuda,
             )
+            rows += race(self.attentions(), self.cuda)
         steps = {"nn.Linear, forward and backward": step(dense, x, gradient), "SparseLinear, forward and backward": step(sparse, x, gradient)}
         return rows + race(steps, self.cuda)
 

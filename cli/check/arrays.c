@@ -34,7 +34,7 @@ static spk_status find_arrays(check_case *c, spk_context *context, const spk_pat
     return status;
 }
 
-static void put(check_case *c, spk_field_kind kind, int operand, int64_t value)
+static void set_field(check_case *c, spk_field_kind kind, int operand, int64_t value)
 {
     const spk_field_info *field = operation_field(c->op, kind, operand);
     if (field)
@@ -55,9 +55,9 @@ static void draw_lds(check_case *c)
         if (!check_takes_part(c, i) || !operation_field(c->op, SPK_FIELD_LD, i))
             continue;
         if (random_chance(&c->later, c->aligned ? 0.85 : 0.2))
-            put(c, SPK_FIELD_LD, i, (tight + 7) / 8 * 8 + (random_chance(&c->later, 0.3) ? 8 * random_between(&c->later, 0, 3) : 0));
+            set_field(c, SPK_FIELD_LD, i, (tight + 7) / 8 * 8 + (random_chance(&c->later, 0.3) ? 8 * random_between(&c->later, 0, 3) : 0));
         else if (random_chance(&c->later, 0.5))
-            put(c, SPK_FIELD_LD, i, tight + random_between(&c->later, 0, 17));
+            set_field(c, SPK_FIELD_LD, i, tight + random_between(&c->later, 0, 17));
     }
 }
 
@@ -89,7 +89,7 @@ static void draw_head_stride(check_case *c, const spk_field_info *field)
         operation_put(field, &c->given, a->ld * lines_of(a) + some_more(c));
     else if (way == SIDE_BY_SIDE && operation_field(c->op, SPK_FIELD_LD, field->operand)) {
         operation_put(field, &c->given, a->ld);
-        put(c, SPK_FIELD_LD, field->operand, a->ld * a->heads);
+        set_field(c, SPK_FIELD_LD, field->operand, a->ld * a->heads);
     }
 }
 
@@ -113,7 +113,7 @@ static void draw_stride(check_case *c, const spk_field_info *field)
         operation_put(field, &c->given, SPK_STRIDE_SHARED);
     else if (way == SIDE_BY_SIDE) {
         operation_put(field, &c->given, a->ld);
-        put(c, SPK_FIELD_LD, field->operand, a->ld * c->items);
+        set_field(c, SPK_FIELD_LD, field->operand, a->ld * c->items);
     } else if (way == LOOSE)
         operation_put(field, &c->given, room_of_item(a) + some_more(c));
 }
@@ -124,9 +124,9 @@ static void lay_alike(check_case *c)
     for (int i = 0; i < c->op->info.operand_count; i++) {
         if (c->same_as[i] < 0 || !check_takes_part(c, i))
             continue;
-        put(c, SPK_FIELD_LD, i, get(c, SPK_FIELD_LD, c->same_as[i]));
-        put(c, SPK_FIELD_STRIDE, i, get(c, SPK_FIELD_STRIDE, c->same_as[i]));
-        put(c, SPK_FIELD_HEAD_STRIDE, i, get(c, SPK_FIELD_HEAD_STRIDE, c->same_as[i]));
+        set_field(c, SPK_FIELD_LD, i, get(c, SPK_FIELD_LD, c->same_as[i]));
+        set_field(c, SPK_FIELD_STRIDE, i, get(c, SPK_FIELD_STRIDE, c->same_as[i]));
+        set_field(c, SPK_FIELD_HEAD_STRIDE, i, get(c, SPK_FIELD_HEAD_STRIDE, c->same_as[i]));
     }
 }
 

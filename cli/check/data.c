@@ -7,7 +7,7 @@
 #include "check/check.h"
 #include "values.h"
 
-static void put(spk_dtype dtype, void *array, int64_t index, double value)
+static void write_element(spk_dtype dtype, void *array, int64_t index, double value)
 {
     value_put(dtype, array, index, value);
 }
@@ -17,7 +17,7 @@ static void *poisoned(spk_dtype dtype, int64_t count)
 {
     void *array = cli_alloc((size_t)count, spk_dtype_bytes(dtype));
     for (int64_t i = 0; i < count; i++)
-        put(dtype, array, i, NAN);
+        write_element(dtype, array, i, NAN);
     return array;
 }
 
@@ -29,7 +29,7 @@ static void *dense(random_state *r, const check_case *c, int which)
     for (int64_t item = 0; item < check_items(c, which); item++)
         for (int64_t i = 0; i < check_rows(a); i++)
             for (int64_t j = 0; j < a->cols; j++)
-                put(a->dtype, array, check_place(a, item, i, j), random_normal(r));
+                write_element(a->dtype, array, check_place(a, item, i, j), random_normal(r));
     return array;
 }
 
@@ -51,8 +51,8 @@ static void poison_overhang(const check_case *c, int which, void *array)
                 for (int64_t a = 0; a < c->block_rows; a++)
                     for (int64_t b = 0; b < c->block_cols; b++)
                         if (i * c->block_rows + a >= c->rows || c->columns[e] * c->block_cols + b >= c->cols)
-                            put(v->dtype, array, item * v->stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a),
-                                NAN);
+                            write_element(v->dtype, array,
+                                          item * v->stride + e * size + (by_row ? a * c->block_cols + b : b * c->block_rows + a), NAN);
 }
 
 /* Marks the rows or columns of the matrix that a stored block touches: `size` of them. */
@@ -85,9 +85,9 @@ static bool make_hostile(random_state *r, const check_case *c, int which, bool a
         for (int64_t matrix = 0; matrix < check_items(c, which) * a->heads; matrix++)
             for (int64_t j = 0; j < length; j++)
                 if (!marks[i] || j == length / 2)
-                    put(a->dtype, array,
-                        check_place(a, matrix / a->heads, matrix % a->heads * a->rows + (along_rows ? i : j), along_rows ? j : i),
-                        bad[random_between(r, 0, 2)]);
+                    write_element(a->dtype, array,
+                                  check_place(a, matrix / a->heads, matrix % a->heads * a->rows + (along_rows ? i : j), along_rows ? j : i),
+                                  bad[random_between(r, 0, 2)]);
     }
     return any;
 }
@@ -125,8 +125,8 @@ static void *image_of(const check_case *c, const check_data *d, int output)
         for (int64_t item = 0; c->same_as[from] == output && item < c->items; item++)
             for (int64_t i = 0; i < check_rows(a); i++)
                 for (int64_t j = 0; j < a->cols; j++)
-                    put(a->dtype, image, check_place(a, item, i, j),
-                        value_get(a->dtype, d->arrays[from], check_place(&c->arrays[from], item, i, j)));
+                    write_element(a->dtype, image, check_place(a, item, i, j),
+                                  value_get(a->dtype, d->arrays[from], check_place(&c->arrays[from], item, i, j)));
     return image;
 }
 
@@ -199,7 +199,7 @@ static void *input_of(random_state *r, const check_data *d, int which)
     if (operand->is_values)
         poison_overhang(c, which, array);
     for (int64_t i = 0; operand->role == SPK_ROLE_IN_SCALED && c->scalars[operand->scalar] == 0 && i < a->elements; i++)
-        put(a->dtype, array, i, NAN); /* never to be read */
+        write_element(a->dtype, array, i, NAN); /* never to be read */
     return array;
 }
 

@@ -8,17 +8,18 @@ from typing import Any, Literal, NoReturn, overload
 import torch
 from torch import Tensor
 
-from . import _ops
+from . import _C, _ops
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
 from ._gemm import check_dense
 from ._matmul import as_pattern
-from ._ops import ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._ops import BOTTOM_RIGHT, CAUSAL, ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, any_autocast, forward_ad, is_compiling, is_recorded, is_tracing, transforming
 
 _NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
 _NO_PACKING: tuple[Any, Any, Any] = (None, None, None)
 _NO_TILES: tuple[Any, Any] = (None, None)
+_BANDS = {None: 0, "top_left": CAUSAL | TOP_LEFT, "bottom_right": CAUSAL | BOTTOM_RIGHT}  # flags of causal alone
 
 public_attention = torch.ops.sparse_autotune.attention.default
 public_attention_lse = torch.ops.sparse_autotune.attention_lse.default
@@ -48,6 +49,14 @@ def refuse_tangents(**operands: Tensor) -> None:
     for name, operand in operands.items():
         if _ops.has_tangent(operand):
             no_tangents(name)
+
+
+direct_attention = _C.direct_attention  # past the dispatcher; NotImplemented of what is not plain
+
+
+def may_be_direct() -> bool:
+    """Whether direct_attention may be asked: by nobody who compiles, differentiates forwards or casts."""
+    return not is_compiling() and forward_ad._current_level < 0 and not any_autocast()
 
 
 def _packing_of(lengths: Any, query_ends: Any, key_ends: Any, page_table: Any) -> tuple[tuple[Any, Any, Any], str]:
@@ -204,6 +213,12 @@ def attention(
 
     RuntimeError, TypeError or ValueError name the argument that is wrong.
     """
+    plain = mask is None and lengths is None and query_ends is None and key_ends is None and page_table is None and not return_lse and may_be_direct()
+    if plain and window is None and diagonal is None and sinks == 0 and layout == "bhsd" and (causal is None or type(causal) is str and causal in _BANDS):
+        made = direct_attention(q, k, v, 0, 0, 0, scale, softcap, _BANDS[causal], True)
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
+        plain = False
     check_dense("q", q)
     check_dense("k", k)
     check_dense("v", v)
@@ -225,6 +240,10 @@ def attention(
             queries, keys = q.shape[row], k.shape[row] if page_table is None else k.shape[row] * page_table.shape[1]
             left, right, first, flags = band_of(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
             masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys)
+    if plain:
+        made = direct_attention(q, k, v, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, True)
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     tiles = (mask.tile_numbers, mask.tile_bits) if isinstance(mask, BlockMask) else _NO_TILES
     operands = (q, k, v, *masked, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, *packing, *tiles)
     try:

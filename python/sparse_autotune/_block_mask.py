@@ -83,8 +83,8 @@ class BlockMask:
             assert numbers is not None and bits is not None
             if numbers.dim() != 1 or numbers.shape[0] != self.nnzb:
                 raise ValueError(f"tile_numbers: its shape is {list(numbers.shape)}; {self.nnzb} blocks have one each")
-            if bits.dim() != 3 or bits.shape[0] == 0 or bits.shape[1] != self.block[0] or bits.shape[2] != _words(self.block[1]):
-                wanted = f"[tiles, {self.block[0]}, {_words(self.block[1])}], with at least one tile"
+            if bits.dim() != 3 or bits.shape[0] == 0 or bits.shape[1] != self.block[0] or bits.shape[2] != _mask_shapes.words(self.block[1]):
+                wanted = f"[tiles, {self.block[0]}, {_mask_shapes.words(self.block[1])}], with at least one tile"
                 raise ValueError(f"tile_bits: its shape is {list(bits.shape)}; blocks of {self.block[0]} x {self.block[1]} want {wanted}")
         self.tile_numbers, self.tile_bits = numbers, bits
 
@@ -118,7 +118,7 @@ class BlockMask:
         partial = stored & hidden.any(-1).any(-1)
         heads, batch = mask.shape[-3] if mask.dim() > 2 else 1, mask.shape[0] if mask.dim() == 4 else 1
         sizes = _mask_shapes.Sizes(rows, keys, high, wide)
-        return cls._of_tiles(_mask_shapes.Tiled(stored, partial, seen[partial]), sizes, heads, batch, None)
+        return cls._of_tiles(_mask_shapes.Tiled(stored, partial, _mask_shapes.packed(seen[partial])), sizes, heads, batch, None)
 
     @classmethod
     def _of_tiles(cls, tiled: _mask_shapes.Tiled, sizes: _mask_shapes.Sizes, heads: int, batch: int, device: Any) -> BlockMask:
@@ -126,7 +126,7 @@ class BlockMask:
         offsets, columns = indices_of(tiled.stored)
         made = cls(offsets, columns, (sizes.high, sizes.wide), (sizes.rows, sizes.keys), heads, batch)
         if tiled.bits.shape[0] > 0:
-            bits, which = _packed(tiled.bits).unique(dim=0, return_inverse=True)
+            bits, which = tiled.bits.unique(dim=0, return_inverse=True)
             numbers = torch.full_like(columns, -1)
             numbers[tiled.partial[tiled.stored]] = which.to(torch.int32)
             made._take_tiles(numbers, bits)
@@ -322,7 +322,7 @@ class BlockMask:
         seen = (states == -1)[:, None, None].expand(-1, *self.block)
         if self.tile_bits is None:
             return seen
-        return seen | ((states >= 0)[:, None, None] & _unpacked(self.tile_bits[states.clamp(min=0).long()], self.block[1]))
+        return seen | ((states >= 0)[:, None, None] & _mask_shapes.unpacked(self.tile_bits[states.clamp(min=0).long()], self.block[1]))
 
     def picture(self, columns: int = 32, *, head: int = 0, item: int = 0) -> str:
         """The blocks of one head of one item, in Braille: a dot where some block of its part is stored. columns: at most so many characters wide."""
@@ -341,7 +341,7 @@ class BlockMask:
         made[self._rows(), self.columns.long()] = True
         if self.tile_numbers is not None and self.tile_bits is not None:
             partial = self.tile_numbers >= 0
-            bits = _unpacked(self.tile_bits, wide)
+            bits = _mask_shapes.unpacked(self.tile_bits, wide)
             made[self._rows()[partial], self.columns[partial].long()] = bits[self.tile_numbers[partial].long()]
         made = made.view(self.batch, self.heads, down, across, high, wide).transpose(3, 4)
         return made.reshape(self.batch, self.heads, down * high, across * wide)[..., : self.shape[0], : self.shape[1]]
@@ -417,21 +417,6 @@ def _count(name: str, number: Any, least: int) -> int:
     if number < least:
         raise ValueError(f"{name}: must be {least} or more, not {number}")
     return operator.index(number) if isinstance(number, int) else number  # type: ignore[no-any-return]  # of torch.compile, too
-
-
-def _words(keys: int) -> int:
-    """Of a line of a tile."""
-    return (keys + 31) // 32
-
-
-def _packed(tiles: Tensor) -> Tensor:
-    """[tiles, queries, keys], bits as booleans, to [tiles, queries, words]."""
-    tiles = torch.nn.functional.pad(tiles, (0, _words(tiles.shape[-1]) * 32 - tiles.shape[-1])).unflatten(-1, (-1, 32))
-    return (tiles.long() << torch.arange(32, device=tiles.device)).sum(-1).to(torch.int32)  # the 32nd bit is the sign
-
-
-def _unpacked(bits: Tensor, keys: int) -> Tensor:
-    return ((bits.unsqueeze(-1) >> torch.arange(32, device=bits.device)) & 1).bool().flatten(-2)[..., :keys]
 
 
 def _parts(mask: BlockMask) -> list[Tensor]:

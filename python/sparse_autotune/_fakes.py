@@ -10,11 +10,20 @@ from torch import Tensor
 
 from ._bsr import DTYPES
 from ._dense import cut_dim, result_dtype
-from ._ops import FACTOR, RIGHT, ROWS_FIRST, TRANS
+from ._ops import ACTIVATION_SHIFT, BOTTOM_RIGHT, CAUSAL, FACTOR, FINITE, RIGHT, ROWS_FIRST, TF32, TOP_LEFT, TRANS, WHOLE, WIDE
+
+_OF_SDDMM = FINITE | TF32  # the flags that each operator knows
+_OF_SPMM = _OF_SDDMM | TRANS | RIGHT | 7 << ACTIVATION_SHIFT | FACTOR
+_OF_GEMM = _OF_SDDMM | 7 << ACTIVATION_SHIFT | FACTOR | WIDE | WHOLE
+_OF_ATTENTION = ROWS_FIRST | CAUSAL | TOP_LEFT | BOTTOM_RIGHT
 
 
 def _require(holds: Any, text: str) -> None:
     torch._check(holds, lambda: f"sparse_autotune: {text}")
+
+
+def _check_flags(flags: int, known: int) -> None:
+    _require(flags & ~known == 0, f"flags: {flags} has bits that this operator does not know, {flags & ~known}; it knows those of {known}")
 
 
 def _name(dtype: torch.dtype) -> str:
@@ -67,6 +76,7 @@ def _batch(name: str, x: Tensor, items_x: int, other: str, y: Tensor, items_y: i
 
 
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
+    _check_flags(flags, _OF_SPMM)
     _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
@@ -88,7 +98,10 @@ def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense:
     return made
 
 
-def _sddmm_shape(x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int) -> list[Any]:
+def _sddmm_shape(
+    x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int
+) -> list[Any]:
+    _check_flags(flags, _OF_SDDMM)
     _check_devices("x", x, y=y, row_offsets=row_offsets, col_indices=col_indices)
     for name, operand in (("x", x), ("y", y)):
         _require(operand.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(operand.shape)}")
@@ -120,6 +133,7 @@ def _check_result(name: str, tensor: Tensor, dtype: torch.dtype, shape: list[Any
 
 
 def _gemm_shape(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> list[Any]:
+    _check_flags(flags, _OF_GEMM)
     _check_number("a", a)
     _check_devices("a", a, b=b, bias=bias, residual=residual, offs=offs)
     _check_dtype("b", b, "a", a)
@@ -178,17 +192,17 @@ def _raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols
 
 @torch.library.register_fake("sparse_autotune::sddmm")
 def _sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags):
-    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::_sddmm")
 def _raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version):
-    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+    return x.new_empty(_sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::_sddmm_out")
 def _raw_sddmm_out(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version, out):
-    _check_out(out, x, _sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols))
+    _check_out(out, x, _sddmm_shape(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::gemm")
@@ -274,6 +288,9 @@ def _check_tiles(q: Tensor, col_indices: Tensor | None, block_rows: int, block_c
 def _attention_shapes(
     q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, query_ends, key_ends, page_table, want_lse
 ) -> tuple[list[Any], list[Any]]:
+    _check_flags(flags, _OF_ATTENTION)
+    both = bool(flags & TOP_LEFT) and bool(flags & BOTTOM_RIGHT)
+    _require(not both, f"flags: {flags} says top_left and bottom_right; one key stands beside a query")
     rows_first = bool(flags & ROWS_FIRST)
     _check_number("q", q)
     _check_devices("q", q, k=k, v=v, row_offsets=row_offsets, col_indices=col_indices)

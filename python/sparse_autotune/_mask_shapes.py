@@ -25,11 +25,30 @@ class Sizes(NamedTuple):
 
 
 class Tiled(NamedTuple):
-    """[block rows, block columns] of the blocks that are stored, ascending; which of them have a tile, and their bits as booleans."""
+    """[block rows, block columns] of the blocks that are stored, ascending; which of them have a tile, and their bits, packed."""
 
     stored: Tensor
     partial: Tensor
     bits: Tensor
+
+
+def words(keys: int) -> int:
+    """Of a line of a tile."""
+    return (keys + 31) // 32
+
+
+def packed(tiles: Tensor) -> Tensor:
+    """[tiles, queries, keys], bits as booleans, to [tiles, queries, words]."""
+    bits = torch.nn.functional.pad(tiles, (0, words(tiles.shape[-1]) * 32 - tiles.shape[-1])).unflatten(-1, (-1, 32))
+    return (bits.int() << torch.arange(32, dtype=torch.int32, device=tiles.device)).sum(-1, dtype=torch.int32)  # the 32nd bit is the sign
+
+
+def unpacked(bits: Tensor, keys: int) -> Tensor:
+    return ((bits.unsqueeze(-1) >> torch.arange(32, device=bits.device)) & 1).bool().flatten(-2)[..., :keys]
+
+
+def _no_tiles(sizes: Sizes, device: Any) -> Tensor:
+    return torch.zeros(0, sizes.high, words(sizes.wide), dtype=torch.int32, device=device)
 
 
 def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor], Tensor]) -> Tiled:
@@ -47,8 +66,8 @@ def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor],
         kept = ~(empty | full)
         stored[tuple(at[empty].T)] = False
         partial[tuple(at[kept].T)] = True
-        bits.append(found[kept])
-    tiles = torch.cat(bits) if bits else torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool, device=some.device)
+        bits.append(packed(found[kept]))  # of a large mask the booleans would fill the memory
+    tiles = torch.cat(bits) if bits else _no_tiles(sizes, some.device)
     return Tiled(stored.reshape(-1, across), partial.reshape(-1, across), tiles)
 
 
@@ -78,7 +97,7 @@ def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled
     """Query i sees the keys [begin[i], end[i]), and of the first ones those below end[i]."""
     if sizes.rows == 0 or sizes.keys == 0:
         nothing = torch.zeros(sizes.grid, dtype=torch.bool)
-        return Tiled(nothing, nothing, torch.zeros(0, sizes.high, sizes.wide, dtype=torch.bool))
+        return Tiled(nothing, nothing, _no_tiles(sizes, None))
     begin, end = begin.int(), end.int()
     begins, ends = _ends(begin, sizes.high), _ends(end, sizes.high)
     left = torch.arange(sizes.grid[1]) * sizes.wide

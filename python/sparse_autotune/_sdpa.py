@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -12,9 +11,9 @@ from torch.nn import Parameter, functional
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from . import _ops
-from ._attention import attention, has_gradients
+from ._attention import attention, direct_attention, has_gradients, may_be_direct
 from ._block_mask import BlockMask
-from ._ops import forward_ad
+from ._ops import CAUSAL, TOP_LEFT, forward_ad
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _HALVES = (torch.float16, torch.bfloat16)
@@ -22,6 +21,7 @@ _MOST_DEPTH = 256  # of kernels for GPUs
 _BLOCK = 64  # of dense masks that are made ones of blocks
 _LEAST, _MOST = 128, 1 << 26  # queries and keys of such a mask; entries of all that are kept
 _MOST_MASKS = 4
+_MOST_SCALE = 1e38  # that the library takes
 _NO_FUNCTION = torch._C._disabled_torch_function_impl
 _WORTH = 0.75  # such a mask stores no more of its blocks
 
@@ -258,8 +258,12 @@ def scaled_dot_product_attention(
 
     Errors are PyTorch's, and ValueError where an sa.BlockMask does not fit.
     """
+    if attn_mask is None and dropout_p == 0.0 and may_be_direct():
+        made = direct_attention(query, key, value, 0, 0, 0, scale, 0.0, CAUSAL | TOP_LEFT if is_causal else 0, enable_gqa)
+        if made is not NotImplemented:
+            return made  # type: ignore[no-any-return]
     blocks = attn_mask if isinstance(attn_mask, BlockMask) else None
-    if (scale is None or math.isfinite(scale)) and takes(query, key, value, dropout_p, enable_gqa, blocks is not None):
+    if (scale is None or abs(scale) <= _MOST_SCALE) and takes(query, key, value, dropout_p, enable_gqa, blocks is not None):
         if blocks is not None:
             check_mask("attn_mask", blocks, query, key)
         words = _words_of(query, key, attn_mask, is_causal)

@@ -129,6 +129,7 @@ int32_t result_dtype(const Tensor &a, int64_t flags)
 Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
                const std::optional<Tensor> &offsets, int64_t flags)
 {
+    check_flags(flags, FLAGS_OF_GEMM);
     Dense call;
     spk_gemm &p = call.problem;
     const int32_t dtype = dtype_of(a);

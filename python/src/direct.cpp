@@ -1,83 +1,15 @@
 #include "direct.h"
 
 #include <array>
-#include <vector>
 
+#include "handover.h"
 #include "ops.h"
-
-/* PyTorch 2.14 and later have them; the build may be against an older one, and the process with one. */
-extern "C" {
-__attribute__((weak)) AOTITorchError torch_tensor_from_pyobject(void *object, AtenTensorHandle *tensor);
-__attribute__((weak)) AOTITorchError torch_tensor_to_pyobject(AtenTensorHandle tensor, void *type, void **object);
-}
 
 namespace sparse_autotune {
 
 namespace {
 
-struct Watcher {
-    PyObject *ask, *quiet; /* a function without arguments, and what it returns where nothing is to be seen */
-};
-
-std::vector<PyTypeObject *> plain_types; /* of tensors that are what they seem */
-std::vector<Watcher> watchers;
-PyObject *is_neg = nullptr, *spmm_op = nullptr, *gradients_op = nullptr;
-PyObject *to_handle = nullptr, *from_handle = nullptr; /* torch._C._aoti's, where PyTorch's C interface has no such functions */
-
-/* A reference that is given back. */
-class Owned {
-    PyObject *object_;
-
-  public:
-    explicit Owned(PyObject *object) : object_(object) {}
-    ~Owned() { Py_XDECREF(object_); }
-    Owned(const Owned &) = delete;
-    PyObject *get() const { return object_; }
-};
-
-bool is_plain(PyObject *object)
-{
-    for (PyTypeObject *type : plain_types)
-        if (Py_TYPE(object) == type)
-            return true;
-    return false;
-}
-
-/* 1: nothing watches; 0: something does; -1: an exception is set. */
-int unwatched()
-{
-    for (const Watcher &watcher : watchers) {
-        const Owned found(PyObject_CallNoArgs(watcher.ask));
-        if (found.get() == nullptr)
-            return -1;
-        const int same = found.get() == watcher.quiet ? 1 : PyObject_RichCompareBool(found.get(), watcher.quiet, Py_EQ);
-        if (same != 1)
-            return same;
-    }
-    return 1;
-}
-
-bool has_memory_here(const Tensor &tensor)
-{
-    int32_t type = 0;
-    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type));
-    return type == aoti_torch_device_type_cpu() || type == aoti_torch_device_type_cuda();
-}
-
-/* The tensor of a Python object; nullopt: an exception is set. */
-std::optional<Tensor> from_python(PyObject *object)
-{
-    AtenTensorHandle handle = nullptr;
-    if (to_handle == nullptr) {
-        STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_from_pyobject(object, &handle));
-        return Tensor(handle);
-    }
-    const Owned capsule(PyObject_CallFunctionObjArgs(to_handle, object, nullptr));
-    if (capsule.get() == nullptr)
-        return std::nullopt;
-    handle = static_cast<AtenTensorHandle>(PyCapsule_GetPointer(capsule.get(), nullptr));
-    return handle != nullptr ? std::optional<Tensor>(Tensor(handle)) : std::nullopt;
-}
+PyObject *spmm_op = nullptr, *gradients_op = nullptr;
 
 /* What a plain tensor is; data stays NULL where it is not contiguous, or has no memory or too many dimensions. */
 void read(const Tensor &tensor, Facts *facts)
@@ -103,7 +35,7 @@ template <size_t TENSORS, size_t NUMBERS> struct Arguments {
     /* As unwatched(). needed: the first so many tensors must be there. */
     int take(PyObject *const *args, Py_ssize_t count, size_t needed)
     {
-        if (plain_types.empty() || count != static_cast<Py_ssize_t>(TENSORS + NUMBERS))
+        if (!is_set_up() || count != static_cast<Py_ssize_t>(TENSORS + NUMBERS))
             return 0;
         for (size_t i = 0; i < TENSORS; i++)
             if (!is_plain(args[i]) && (i < needed || args[i] != Py_None))
@@ -114,9 +46,9 @@ template <size_t TENSORS, size_t NUMBERS> struct Arguments {
         for (size_t i = 0; i < TENSORS; i++) {
             if (args[i] == Py_None)
                 continue;
-            const Owned negated(PyObject_CallMethodObjArgs(args[i], is_neg, nullptr));
-            if (negated.get() != Py_False)
-                return negated.get() == nullptr ? -1 : 0;
+            const int plain = is_not_negated(args[i]);
+            if (plain != 1)
+                return plain;
             tensors[i] = from_python(args[i]);
             if (!tensors[i])
                 return -1;
@@ -132,41 +64,9 @@ template <size_t TENSORS, size_t NUMBERS> struct Arguments {
     }
 };
 
-PyObject *to_python(const Tensor &tensor)
-{
-    if (from_handle == nullptr) {
-        void *made = nullptr;
-        STABLE_TORCH_ERROR_CODE_CHECK(torch_tensor_to_pyobject(tensor.get(), nullptr, &made));
-        return static_cast<PyObject *>(made);
-    }
-    /* of which the function only copies: its name says that it takes the handle over */
-    const Owned capsule(PyCapsule_New(tensor.get(), nullptr, nullptr));
-    return capsule.get() != nullptr ? PyObject_CallFunctionObjArgs(from_handle, capsule.get(), nullptr) : nullptr;
-}
-
-PyObject *to_python(const std::optional<Tensor> &tensor)
+PyObject *tensor_or_none(const std::optional<Tensor> &tensor)
 {
     return tensor ? to_python(*tensor) : Py_NewRef(Py_None);
-}
-
-/* Without the interpreter's lock, as the dispatcher's callers run. */
-class Unlocked {
-    PyThreadState *state_ = PyEval_SaveThread();
-
-  public:
-    Unlocked() = default;
-    Unlocked(const Unlocked &) = delete;
-    ~Unlocked() { PyEval_RestoreThread(state_); }
-};
-
-template <typename Body> PyObject *guarded(Body body)
-{
-    try {
-        return body();
-    } catch (const std::exception &error) {
-        PyErr_SetString(PyExc_RuntimeError, error.what());
-        return nullptr;
-    }
 }
 
 PyObject *dispatched(int taken, PyObject *op, PyObject *const *args, Py_ssize_t count)
@@ -218,38 +118,14 @@ Tensor run_recorded(const Spmm &call, const Sight *sight)
 
 } // namespace
 
-PyObject *hands_over(PyObject *, PyObject *)
-{
-    return PyBool_FromLong(torch_tensor_from_pyobject != nullptr && torch_tensor_to_pyobject != nullptr);
-}
-
 PyObject *direct_setup(PyObject *, PyObject *args)
 {
     PyObject *types, *pairs, *spmm, *gradients, *to, *from;
     if (!PyArg_ParseTuple(args, "O!O!OOOO", &PyTuple_Type, &types, &PyTuple_Type, &pairs, &spmm, &gradients, &to, &from))
         return nullptr;
-    if (to != Py_None && from != Py_None) {
-        to_handle = Py_NewRef(to);
-        from_handle = Py_NewRef(from);
-    } else if (torch_tensor_from_pyobject == nullptr || torch_tensor_to_pyobject == nullptr) {
-        Py_RETURN_FALSE;
-    }
     spmm_op = Py_NewRef(spmm);
     gradients_op = Py_NewRef(gradients);
-    is_neg = PyUnicode_InternFromString("is_neg");
-    if (is_neg == nullptr)
-        return nullptr;
-    for (Py_ssize_t i = 0; i < PyTuple_Size(pairs); i++) {
-        Watcher watcher;
-        if (!PyArg_ParseTuple(PyTuple_GetItem(pairs, i), "OO", &watcher.ask, &watcher.quiet))
-            return nullptr;
-        Py_INCREF(watcher.ask);
-        Py_INCREF(watcher.quiet);
-        watchers.push_back(watcher);
-    }
-    for (Py_ssize_t i = 0; i < PyTuple_Size(types); i++)
-        plain_types.push_back(reinterpret_cast<PyTypeObject *>(Py_NewRef(PyTuple_GetItem(types, i))));
-    Py_RETURN_TRUE;
+    return handover_setup(types, pairs, to, from);
 }
 
 PyObject *direct_spmm(PyObject *, PyObject *const *args, Py_ssize_t count)
@@ -284,10 +160,10 @@ PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count)
             made = raw_gradients(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], *a.tensors[4], a.numbers[0], a.numbers[1],
                                  a.numbers[2], a.numbers[3], a.numbers[4]);
         }
-        const Owned first(to_python(std::get<0>(made)));
+        const Owned first(tensor_or_none(std::get<0>(made)));
         if (first.get() == nullptr)
             return nullptr;
-        const Owned second(to_python(std::get<1>(made)));
+        const Owned second(tensor_or_none(std::get<1>(made)));
         return second.get() != nullptr ? PyTuple_Pack(2, first.get(), second.get()) : nullptr;
     });
 }

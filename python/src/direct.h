@@ -15,5 +15,8 @@ PyObject *direct_setup(PyObject *, PyObject *args);
  * negation, or something that watches operators. */
 PyObject *direct_spmm(PyObject *, PyObject *const *args, Py_ssize_t count);
 PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count);
+/* attention(q, k, v, keys to the left, to the right, first ones, scale, soft cap, flags, whether k may have fewer heads): NotImplemented
+ * where it is not of plain tensors on the CPU that fit, something watches or a gradient is wanted. */
+PyObject *direct_attention(PyObject *, PyObject *const *args, Py_ssize_t count);
 
 } // namespace sparse_autotune

@@ -182,6 +182,7 @@ PyMethodDef methods[] = {
     {"hands_over", hands_over, METH_NOARGS, nullptr},
     {"direct_setup", direct_setup, METH_VARARGS, nullptr},
     {"direct_spmm", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_spmm)), METH_FASTCALL, nullptr},
+    {"direct_attention", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_attention)), METH_FASTCALL, nullptr},
     {"direct_gradients", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(direct_gradients)), METH_FASTCALL, nullptr},
     {"mark", mark, METH_NOARGS, nullptr},
     {"clear_mark", clear_mark, METH_NOARGS, nullptr},

@@ -139,6 +139,7 @@ void check_bias(const Multiply &call, const Tensor &like, int64_t length)
 Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
                      const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
 {
+    check_flags(flags, FLAGS_OF_SPMM);
     Multiply call;
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
     call.values = values_of(values);
@@ -181,6 +182,7 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
 Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
                  int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version)
 {
+    check_flags(flags, FLAGS_OF_SDDMM);
     const Shape shape = {rows, cols, block_rows, block_cols};
     Matrix left = matrix_of("x", x), right = matrix_of("y", y);
     Batches batches = batches_of("x", x, 2, "y", y, 2);

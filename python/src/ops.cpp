@@ -83,6 +83,7 @@ void run(const Dense &call, Tensor out)
 Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
                 const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
 {
+    check_flags(flags, FLAGS_OF_SPMM);
     if (flags & FLAG_FACTOR)
         refuse("flags: a factor is what out holds: there is none");
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
@@ -149,6 +150,7 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
                                                                        const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
                                                                        int64_t version, int64_t want)
 {
+    check_flags(flags, FLAGS_OF_SPMM);
     if (values.dim() != 3 || (!(flags & FLAG_RIGHT) && dense.dim() != 2))
         refuse("values: the gradients in one call are for products without a batch");
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
@@ -265,6 +267,17 @@ void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k,
     clear_from(grad_v, dim, keys);
 }
 
+} // namespace
+
+Tensor attended(const Attend &call)
+{
+    Tensor out = empty_like(call.q, call.out_sizes, call.dtype);
+    run(call, out, nullptr);
+    return out;
+}
+
+namespace {
+
 /* The operators of attention take so much that it stands here once. */
 #define ATTENTION_PARAMETERS                                                                                                               \
     const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
@@ -278,10 +291,7 @@ void run(const AttendBackward &call, const Tensor &grad_q, const Tensor &grad_k,
 
 Tensor raw_attention(ATTENTION_PARAMETERS, int64_t version)
 {
-    const Attend call = attend_of(q, k, v, {ATTENTION_OPTIONS, version, false});
-    Tensor out = empty_like(q, call.out_sizes, call.dtype);
-    run(call, out, nullptr);
-    return out;
+    return attended(attend_of(q, k, v, {ATTENTION_OPTIONS, version, false}));
 }
 
 std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t version)

@@ -3,6 +3,7 @@
 
 #include <tuple>
 
+#include "attend.h"
 #include "memo.h"
 
 namespace sparse_autotune {
@@ -17,5 +18,8 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
                                                                        const Tensor &col_indices, const Tensor &dense,
                                                                        const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,
                                                                        int64_t version, int64_t want);
+
+/* O. */
+Tensor attended(const Attend &call);
 
 } // namespace sparse_autotune

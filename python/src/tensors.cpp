@@ -50,6 +50,13 @@ std::string dtype_name(int32_t dtype)
         return quantized[dtype - 12];
     return "number " + std::to_string(dtype) + " of PyTorch";
 }
+void check_flags(int64_t flags, int64_t known)
+{
+    if ((flags & ~known) != 0)
+        refuse("flags: " + std::to_string(flags) + " has bits that this operator does not know, " + std::to_string(flags & ~known) +
+               "; it knows those of " + std::to_string(known));
+}
+
 /* "NAME: its dtype must be that of LIKE, float32, not int32" */
 void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dtype)
 {

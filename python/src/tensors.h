@@ -24,6 +24,16 @@ enum : int64_t {
     FLAG_BOTTOM_RIGHT = 8192
 };
 
+/* Those that an operator knows. */
+enum : int64_t {
+    FLAGS_OF_SDDMM = FLAG_FINITE | FLAG_TF32,
+    FLAGS_OF_SPMM = FLAGS_OF_SDDMM | FLAG_TRANS | FLAG_RIGHT | FLAG_ACTIVATION_MASK << FLAG_ACTIVATION_SHIFT | FLAG_FACTOR,
+    FLAGS_OF_GEMM = FLAGS_OF_SDDMM | FLAG_ACTIVATION_MASK << FLAG_ACTIVATION_SHIFT | FLAG_FACTOR | FLAG_WIDE | FLAG_WHOLE,
+    FLAGS_OF_ATTENTION = FLAG_ROWS_FIRST | FLAG_CAUSAL | FLAG_TOP_LEFT | FLAG_BOTTOM_RIGHT
+};
+/* Refuses others. */
+void check_flags(int64_t flags, int64_t known);
+
 /* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */
 struct Matrix {
     Tensor tensor; /* keeps the memory */

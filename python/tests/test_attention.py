@@ -515,6 +515,7 @@ i32 = torch.int32
         (lambda w: w.update(sinks=2), ValueError, "sinks: are seen whatever the window to the left says, but there is none"),
         (lambda w: w.update(sinks=-2), ValueError, "sinks: -2 keys"),
         (lambda w: w.update(scale=math.nan), RuntimeError, "scale"),
+        (lambda w: w.update(scale=1e300), RuntimeError, r"args.scale = 1e\+300: it must be between -1e\+38 and 1e\+38, as sums are in float32"),
         (lambda w: w.update(softcap=math.inf), RuntimeError, "softcap"),
         (lambda w: w.update(mask=torch.ones(19, 27, dtype=torch.bool)), TypeError, "mask: must be sa.BlockMask .*sa.BlockMask.from_dense"),
         (lambda w: w.update(mask=3), TypeError, "mask: must be"),

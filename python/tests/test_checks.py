@@ -10,6 +10,7 @@ import torch
 from conftest import close, random_bsr
 
 import sparse_autotune as sa
+from sparse_autotune import _ops
 
 
 def bsr(row_offsets, col_indices, shape=(8, 8), block=4, nnzb=None, dtype=torch.float32):
@@ -551,6 +552,34 @@ def test_sddmm_without_memory_refuses_the_same(change):
     real = tuple(given.values())
     outcomes = refused_alike(torch.ops.sparse_autotune.sddmm, real, tuple(t.to("meta") if isinstance(t, torch.Tensor) else t for t in real))
     assert isinstance(outcomes[0], str) == bool(change), outcomes
+
+
+def _flagged(name, flags):
+    a = random_bsr(20, 24, (4, 8))
+    indices, numbers = (a.row_offsets, a.col_indices), (20, 24)
+    q = torch.randn(1, 2, 8, 4)
+    operands = {
+        "spmm": (a.values, *indices, torch.randn(24, 5), None, *numbers, flags),
+        "sddmm": (torch.randn(20, 6), torch.randn(6, 24), *indices, *numbers, 4, 8, flags),
+        "gemm": (torch.randn(3, 4), torch.randn(4, 5), None, None, None, flags),
+        "attention": (q, q, q, None, None, 1, 1, 1, 1, 0, 0, 0, None, 0.0, flags),
+    }[name]
+    return operands, tuple(t.to("meta") if isinstance(t, torch.Tensor) else t for t in operands)
+
+
+@pytest.mark.parametrize("flags", [1 << 20, 1 << 40, -1])
+@pytest.mark.parametrize("name", ["spmm", "sddmm", "gemm", "attention"])
+def test_unknown_flags(name, flags):
+    real, fake = refused_alike(getattr(torch.ops.sparse_autotune, name), *_flagged(name, flags))
+    assert real == fake and real.startswith(f"flags: {flags} has bits that this operator does not know"), (real, fake)
+    assert not isinstance(refused_alike(getattr(torch.ops.sparse_autotune, name), *_flagged(name, 0))[0], str)
+
+
+def test_flags_that_exclude_each_other():
+    real, fake = refused_alike(torch.ops.sparse_autotune.attention, *_flagged("attention", _ops.CAUSAL | _ops.TOP_LEFT | _ops.BOTTOM_RIGHT))
+    assert real == fake and "says top_left and bottom_right" in real
+    for other in (_ops.TRANS, _ops.FACTOR):  # of other operators
+        assert "that this operator does not know" in refused_alike(torch.ops.sparse_autotune.attention, *_flagged("attention", other))[0]
 
 
 def test_programs_that_could_never_run_are_not_exported():

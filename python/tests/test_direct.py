@@ -12,7 +12,7 @@ from conftest import close, random_bsr
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import sparse_autotune as sa
-from sparse_autotune import _C, _ops
+from sparse_autotune import _C, _attention, _ops, _sdpa
 
 direct = pytest.mark.skipif(not _ops.direct, reason="this PyTorch does not hand over its tensors")
 
@@ -186,6 +186,104 @@ def test_known_products_of_many_threads():
         for thread in threads:
             thread.join()
     assert not wrong
+
+
+def _band_operands(dtype, queries=12, keys=12, heads_kv=2):
+    made = torch.randn(2, 4, queries, 8), torch.randn(2, heads_kv, keys, 8), torch.randn(2, heads_kv, keys, 6)
+    return [t.to(dtype) for t in made]
+
+
+@direct
+@pytest.mark.parametrize(
+    "words", [{}, {"causal": "top_left"}, {"causal": "bottom_right", "window": 5, "sinks": 2}, {"scale": 0.3, "softcap": 2.0}, {"layout": "bshd"}]
+)
+def test_attention_the_same_as_the_operator(dtype, words, monkeypatch):
+    q, k, v = _band_operands(dtype, keys=15)
+    if "layout" in words:
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    asked = []
+    monkeypatch.setattr(_attention, "direct_attention", lambda *given: asked.append(_C.direct_attention(*given)) or asked[-1])
+    made = sa.attention(q, k, v, **words)
+    assert any(answer is made for answer in asked)
+    monkeypatch.setattr(_attention, "direct_attention", lambda *given: NotImplemented)
+    assert torch.equal(made, sa.attention(q, k, v, **words)) and made.is_contiguous() and made._use_count() == 1
+
+
+@direct
+def test_attention_of_pytorch_the_same_way(monkeypatch):
+    asked = []
+    monkeypatch.setattr(_sdpa, "direct_attention", lambda *given: asked.append(_C.direct_attention(*given)) or asked[-1])
+    q, k, v = _band_operands(torch.float32, heads_kv=4)
+    for causal in (False, True):
+        close(sa.scaled_dot_product_attention(q, k, v, is_causal=causal), torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=causal))
+    assert len(asked) == 2 and NotImplemented not in asked
+    few = [t[:, :2] for t in (k, v)]
+    close(
+        sa.scaled_dot_product_attention(q, *few, enable_gqa=True),
+        torch.nn.functional.scaled_dot_product_attention(q, *few, enable_gqa=True),
+    )
+    assert asked[2] is not NotImplemented
+    with pytest.raises(RuntimeError):  # heads do not broadcast: PyTorch says so
+        sa.scaled_dot_product_attention(q, *few)
+    assert asked[3] is NotImplemented
+
+
+NOT_DIRECT = {
+    "a gradient": lambda q, k, v: (q.requires_grad_(), k, v),
+    "another dtype": lambda q, k, v: (q, k.double(), v),
+    "integers": lambda q, k, v: (q.int(), k.int(), v.int()),
+    "three dimensions": lambda q, k, v: (q[0], k[0], v[0]),
+    "nothing": lambda q, k, v: (q[:, :, :0], k, v),
+    "depths that differ": lambda q, k, v: (q, k[..., :-1], v),
+    "heads that do not divide": lambda q, k, v: (q[:, :3], k, v),
+    "no heads of keys": lambda q, k, v: (q, k[:, :0], v[:, :0]),
+    "keys that differ": lambda q, k, v: (q, k, v[:, :, 1:]),
+    "no tensor": lambda q, k, v: (q, 3, v),
+    "a sparse one": lambda q, k, v: (q.to_sparse(), k, v),
+    "a nested one": lambda q, k, v: (torch.nested.nested_tensor(list(q)), k, v),
+    "a quantized one": lambda q, k, v: (torch.quantize_per_tensor(q, 0.1, 0, torch.qint8), k, v),
+    "without memory": lambda q, k, v: (q.to("meta"), k.to("meta"), v.to("meta")),
+    "a negation": lambda q, k, v: (torch._neg_view(q), k, v),
+}
+
+
+@direct
+@pytest.mark.parametrize("name", NOT_DIRECT)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*quantize", "ignore::DeprecationWarning", "ignore::UserWarning")
+def test_attention_that_is_not_for_here(name):
+    operands = NOT_DIRECT[name](*_band_operands(torch.float32))
+    assert _C.direct_attention(*operands, 0, 0, 0, None, 0.0, 0, True) is NotImplemented
+
+
+@direct
+def test_numbers_that_are_not_for_here():
+    q, k, v = _band_operands(torch.float32)
+    for scale, softcap in ((1e300, 0.0), (float("nan"), 0.0), (2, 0.0), (None, 1), (torch.ones(()), 0.0)):
+        assert _C.direct_attention(q, k, v, 0, 0, 0, scale, softcap, 0, True) is NotImplemented
+    with pytest.raises(RuntimeError, match="args.scale = 1e"):
+        sa.attention(q, k, v, scale=1e300)
+    close(sa.attention(q, k, v, scale=2), sa.attention(q, k, v, scale=2.0))
+    close(sa.attention(*(t.double() for t in (q, k, v)), scale=1e39), sa.attention(*(t.double() for t in (q * 1e3, k, v)), scale=1e36))
+    with torch.no_grad():
+        made = _C.direct_attention(q.requires_grad_(), k, v, 0, 0, 0, None, 0.0, 0, True)
+    assert made is not NotImplemented and not made.requires_grad
+
+
+@direct
+def test_modes_see_attention():
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    seen, operands = [], _band_operands(torch.float32)
+    with Seen():
+        sa.attention(*operands)
+        sa.scaled_dot_product_attention(operands[0], *(t.repeat_interleave(2, 1) for t in operands[1:]))
+    assert sum("attention" in name for name in seen) == 2
+    with torch.autograd.profiler.profile() as profile:
+        sa.attention(*operands)
+    assert any("sparse_autotune::_attention" in event.name for event in profile.function_events)
 
 
 def test_modes_and_profilers_see_the_operator():

@@ -35,7 +35,7 @@ def test_deal(ranks, kind):
     }[kind]
     made = deal(counts, ranks, 4)
     assert sorted(unit for mine in made.units for unit in mine) == list(range(len(counts)))
-    assert made.room == -(-len(counts) // ranks)
+    assert made.units_per_rank == -(-len(counts) // ranks)
     loads = [int(counts[list(mine)].sum()) for mine in made.units]
     if kind in ("random", "skewed"):
         assert max(loads) - min(loads) <= 1 + (64 % ranks > 0) * int(counts.max())

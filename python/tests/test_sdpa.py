@@ -41,15 +41,22 @@ def agrees(q, k, v, mask=None, **words):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often sa.attention was called."""
+    """How often sa.attention was called, or what it calls past the dispatcher."""
     calls = []
-    real = _attention.attention
+    real, directly = _attention.attention, _sdpa.direct_attention
+
+    def counting_directly(*operands):
+        made = directly(*operands)
+        if made is not NotImplemented:
+            calls.append({})
+        return made
 
     def counting(*operands, **words):
         calls.append(words)
         return real(*operands, **words)
 
     monkeypatch.setattr(_sdpa, "attention", counting)
+    monkeypatch.setattr(_sdpa, "direct_attention", counting_directly)
     return calls
 
 

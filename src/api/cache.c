@@ -116,7 +116,7 @@ done:
 }
 
 /* Unlinks every entry that `matches` and returns them as a list: plans are released outside the lock. */
-static entry *take(struct spk_plan_cache *cache, bool (*matches)(const entry *e, uint64_t value), uint64_t value)
+static entry *unlink_entries(struct spk_plan_cache *cache, bool (*matches)(const entry *e, uint64_t value), uint64_t value)
 {
     entry *taken = NULL;
     for (int slot = 0; slot < SLOTS; slot++)
@@ -164,7 +164,7 @@ void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const 
     made->next = *slot;
     *slot = made;
     if (++cache->count > MOST_PLANS)
-        dropped = take(cache, is_older, cache->counter - MOST_PLANS / 2); /* half at a time, so that the walk is rare */
+        dropped = unlink_entries(cache, is_older, cache->counter - MOST_PLANS / 2); /* half at a time, so that the walk is rare */
     pthread_rwlock_unlock(&cache->lock);
     release_list(mem, dropped);
 }
@@ -172,7 +172,7 @@ void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const 
 void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id)
 {
     pthread_rwlock_wrlock(&cache->lock);
-    entry *dropped = cache->count > 0 ? take(cache, has_pattern, pattern_id) : NULL;
+    entry *dropped = cache->count > 0 ? unlink_entries(cache, has_pattern, pattern_id) : NULL;
     pthread_rwlock_unlock(&cache->lock);
     release_list(&cache->mem, dropped);
 }

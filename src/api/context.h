@@ -47,7 +47,7 @@ struct spk_plan {
     spk_context *context;
     atomic_int references;
     spk_bound bound;
-    spk_bound other;        /* for pointers that bound's kernel does not take; kernel NULL: there is none */
+    spk_bound fallback;     /* for pointers that bound's kernel does not take; kernel NULL: there is none */
     size_t workspace_bytes; /* of a run of either */
     spk_scratch *scratch;   /* NULL where no workspace is needed */
     const void *values;     /* with static_values: what spk_plan_update_values took */
@@ -68,9 +68,9 @@ spk_status spk_plan_enter_run(const spk_plan *plan, void *stream);
 /* For the one-call form: one reference more to the cached plan, or to one that is made and cached. */
 spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 
-/* Binds plan->other where plan->bound, which was made of `first`, needs one, and says what it is (plan_other.c); other->kernel is NULL
- * where there is none. */
-void spk_plan_bind_other(spk_plan *plan, const spk_tune_options *options, const spk_choice *first, spk_choice *other);
+/* Binds plan->fallback where plan->bound, which was made of `first`, needs one, and says what it is (plan_fallback.c); fallback->kernel is
+ * NULL where there is none. */
+void spk_plan_bind_fallback(spk_plan *plan, const spk_tune_options *options, const spk_choice *first, spk_choice *fallback);
 
 /* ---- plan cache (cache.c) */
 
@@ -89,7 +89,7 @@ void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_
 
 /* The candidates of a plan; other.kernel NULL: it has no second one. */
 typedef struct spk_decided {
-    spk_choice first, other;
+    spk_choice first, fallback;
 } spk_decided;
 
 enum { SPK_ASKED_TEXT_BYTES = 192 };

@@ -16,8 +16,8 @@ static void describe(spk_plan *plan, const spk_choice *choice)
 
 static void take_workspace(spk_plan *plan)
 {
-    const size_t first = plan->bound.workspace_bytes, other = plan->other.workspace_bytes;
-    plan->workspace_bytes = first > other ? first : other;
+    const size_t first = plan->bound.workspace_bytes, fallback = plan->fallback.workspace_bytes;
+    plan->workspace_bytes = first > fallback ? first : fallback;
 }
 
 /* A plan of what was decided. with_other: that of the second candidate, too; else it is decided now. */
@@ -35,9 +35,9 @@ static spk_status make(spk_context *context, const spk_problem *problem, const s
     SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->first, &made->bound));
     made->prepare_us = spk_now_us() - start;
     if (!with_other)
-        spk_plan_bind_other(made, options, &decided->first, &decided->other);
-    else if (decided->other.kernel != NULL)
-        SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->other, &made->other));
+        spk_plan_bind_fallback(made, options, &decided->first, &decided->fallback);
+    else if (decided->fallback.kernel != NULL)
+        SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->fallback, &made->fallback));
     take_workspace(made);
     if (made->workspace_bytes > 0)
         SPK_GOTO(spk_scratch_make(&context->mem, context->device, made->workspace_bytes, &made->scratch));
@@ -58,7 +58,7 @@ static bool is_as_asked(const spk_problem *problem, const spk_asked *asked)
 /* A second candidate may have failed to come for want of memory. */
 static bool is_complete(const spk_plan *plan)
 {
-    return plan->bound.kernel->ops->takes == NULL || plan->other.kernel != NULL;
+    return plan->bound.kernel->ops->takes == NULL || plan->fallback.kernel != NULL;
 }
 
 /* One whose proof has no name yet gets it. */
@@ -98,7 +98,7 @@ void spk_plan_release(spk_plan **plan)
         return;
     spk_context *context = p->context;
     spk_scratch_release(&p->scratch);
-    spk_unbind(&p->other);
+    spk_unbind(&p->fallback);
     spk_unbind(&p->bound);
     spk_free(&context->mem, p);
 }
@@ -114,7 +114,7 @@ static spk_status check_stream(const spk_plan *plan, const void *stream)
 static const spk_bound *bound_for(const spk_plan *plan, const spk_args *args)
 {
     const spk_bound *bound = &plan->bound;
-    return plan->other.kernel == NULL || bound->kernel->ops->takes(bound, args) ? bound : &plan->other;
+    return plan->fallback.kernel == NULL || bound->kernel->ops->takes(bound, args) ? bound : &plan->fallback;
 }
 
 static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)

@@ -35,7 +35,7 @@ static const char *const usual_folders[] = {
 };
 
 /* Takes the file if it is there: a regular file, known by its real path, size and time of change. */
-static bool take(const char *path, spk_library_file *file)
+static bool describe_library(const char *path, spk_library_file *file)
 {
     struct stat facts;
     char real[PATH_MAX];
@@ -55,7 +55,7 @@ static bool search_folder(const char *folder, size_t length, const spk_library_n
     for (const char *const *name = names->files; *name != NULL; name++) {
         char path[PATH_MAX];
         int used = snprintf(path, sizeof path, "%.*s/%s", (int)length, folder, *name);
-        if (used > 0 && (size_t)used < sizeof path && take(path, file))
+        if (used > 0 && (size_t)used < sizeof path && describe_library(path, file))
             return true;
     }
     return false;
@@ -188,7 +188,7 @@ static int visit_itself(struct dl_phdr_info *info, size_t size, void *arg)
     if (slash == NULL)
         return 0;
     for (const char *const *name = search->names->files; *name != NULL; name++)
-        if (strcmp(slash + 1, *name) == 0 && take(info->dlpi_name, search->file))
+        if (strcmp(slash + 1, *name) == 0 && describe_library(info->dlpi_name, search->file))
             return 1;
     return 0;
 }
@@ -229,7 +229,7 @@ static bool decided_by_wish(const spk_library_names *names, spk_library_file *fi
         return false;
     if (*wish == '\0' || strcmp(wish, "none") == 0)
         snprintf(file->why, sizeof file->why, "%s = \"%s\": not used", names->variable, wish);
-    else if (!take(wish, file))
+    else if (!describe_library(wish, file))
         snprintf(file->why, sizeof file->why, "%s = \"%s\": there is no such file", names->variable, wish);
     return true;
 }

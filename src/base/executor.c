@@ -59,7 +59,7 @@ typedef struct crew {
     void *arg;
 } crew;
 
-static void *work(void *crew_pointer)
+static void *worker_main(void *crew_pointer)
 {
     crew *c = crew_pointer;
     for (int64_t task = atomic_fetch_add(&c->next, 1); task < c->tasks; task = atomic_fetch_add(&c->next, 1))
@@ -73,9 +73,9 @@ static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *a
     crew c = {.tasks = tasks, .body = body, .arg = arg};
     pthread_t helpers[MOST];
     int started = 0;
-    while (started < threads - 1 && started < MOST && pthread_create(&helpers[started], NULL, work, &c) == 0)
+    while (started < threads - 1 && started < MOST && pthread_create(&helpers[started], NULL, worker_main, &c) == 0)
         started++;
-    work(&c);
+    worker_main(&c);
     for (int i = 0; i < started; i++)
         pthread_join(helpers[i], NULL);
 }

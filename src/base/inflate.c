@@ -14,7 +14,7 @@ struct spk_inflate {
     size_t left;
     spk_inflate_source source; /* NULL: no more */
     void *user, *work;
-    size_t room;
+    size_t work_bytes;
     int64_t used;       /* by members before, and zeros */
     bool between;       /* a member has ended */
     bool padded;        /* zeros follow the last member, as on tapes */
@@ -34,7 +34,7 @@ static void release(void *user, void *memory)
 }
 
 spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count, spk_inflate_source source, void *user, void *work,
-                            size_t room, spk_inflate **out)
+                            size_t work_bytes, spk_inflate **out)
 {
     spk_inflate *f = NULL;
     SPK_TRY(spk_calloc(mem, 1, sizeof *f, &f));
@@ -44,7 +44,7 @@ spk_status spk_inflate_open(const spk_mem *mem, const void *bytes, size_t count,
     f->source = source;
     f->user = user;
     f->work = work;
-    f->room = room;
+    f->work_bytes = work_bytes;
     f->stream = (z_stream){.zalloc = allocate, .zfree = release, .opaque = &f->mem};
     if (inflateInit2(&f->stream, 15 + 16) != Z_OK) { /* any window, gzip's header */
         spk_free(mem, f);
@@ -74,7 +74,7 @@ static bool feed(spk_inflate *f)
         return true;
     if (f->left == 0 && f->source) {
         f->at = f->work;
-        f->left = f->source(f->user, f->work, f->room);
+        f->left = f->source(f->user, f->work, f->work_bytes);
         if (f->left == 0)
             f->source = NULL;
     }
@@ -127,10 +127,10 @@ static bool step(spk_inflate *f)
     return !f->damage && !f->no_memory;
 }
 
-size_t spk_inflate_read(spk_inflate *inflate, void *out, size_t room)
+size_t spk_inflate_read(spk_inflate *inflate, void *out, size_t out_bytes)
 {
     spk_inflate *f = inflate;
-    size_t piece = room < FEED_BYTES ? room : FEED_BYTES;
+    size_t piece = out_bytes < FEED_BYTES ? out_bytes : FEED_BYTES;
     f->stream.next_out = out;
     f->stream.avail_out = (uInt)piece;
     if (f->damage || f->no_memory)

@@ -37,7 +37,7 @@ static int64_t ceil_div(int64_t a, int64_t b)
 }
 
 /* A number of the caller's, or the usual one where it is 0, at least 1. */
-static spk_status take(const char *name, int64_t *value, int64_t usual)
+static spk_status read_number(const char *name, int64_t *value, int64_t usual)
 {
     if (*value < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %" PRId64 ": must be at least 0", name, *value);
@@ -58,9 +58,9 @@ static spk_status take_video(spk_generate *o)
         return spk_fail(SPK_ERR_ARGUMENT,
                         "rows = %" PRId64 ", cols = %" PRId64 ": of %" PRId64 " frames of %" PRId64 " x %" PRId64 " both are %" PRId64,
                         o->rows, o->cols, o->cells_x, o->cells_y, o->cells_z, tokens);
-    SPK_TRY(take("window_x", &o->window_x, ceil_div(o->cells_x, 3)));
-    SPK_TRY(take("window_y", &o->window_y, ceil_div(o->cells_y, 3)));
-    return take("window_z", &o->window_z, ceil_div(o->cells_z, 3));
+    SPK_TRY(read_number("window_x", &o->window_x, ceil_div(o->cells_x, 3)));
+    SPK_TRY(read_number("window_y", &o->window_y, ceil_div(o->cells_y, 3)));
+    return read_number("window_z", &o->window_z, ceil_div(o->cells_z, 3));
 }
 
 static spk_status take_options(spk_generate *o)
@@ -71,13 +71,13 @@ static spk_status take_options(spk_generate *o)
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", o->density);
     if (o->all_keys != 0 && o->all_keys != 1)
         return spk_fail(SPK_ERR_ARGUMENT, "all_keys = %d: must be 0 or 1", o->all_keys);
-    SPK_TRY(take("lists", &o->lists, 1));
+    SPK_TRY(read_number("lists", &o->lists, 1));
     if (o->lists > MOST_LISTS)
         return spk_fail(SPK_ERR_ARGUMENT, "lists = %" PRId64 ": the limit is %" PRId64, o->lists, MOST_LISTS);
-    SPK_TRY(take("window", &o->window, ceil_div(o->cols, 8)));
-    SPK_TRY(take("sinks", &o->sinks, USUAL_SINKS));
-    SPK_TRY(take("stride", &o->stride, ceil_div(o->cols, 16)));
-    SPK_TRY(take("selected", &o->selected, USUAL_SELECTED));
+    SPK_TRY(read_number("window", &o->window, ceil_div(o->cols, 8)));
+    SPK_TRY(read_number("sinks", &o->sinks, USUAL_SINKS));
+    SPK_TRY(read_number("stride", &o->stride, ceil_div(o->cols, 16)));
+    SPK_TRY(read_number("selected", &o->selected, USUAL_SELECTED));
     if (o->tokens_least < 0 || o->tokens_most < o->tokens_least || (o->tokens_most > 0 && o->tokens_least == 0))
         return spk_fail(SPK_ERR_ARGUMENT,
                         "tokens_least = %" PRId64 ", tokens_most = %" PRId64 ": both at least 1, the first no more than the second",

@@ -67,14 +67,26 @@ static spk_status check_overlap(const spk_problem *problem, const spk_args *args
                     args->at[i], all->bytes[i], problem->op->operands[j].name, args->at[j], all->bytes[j]);
 }
 
+/* Of what is computed in 32 bits, where a larger one, or its product with a constant of the kernel, would be infinite. */
+static const double most_of_float = 1e38;
+
+static spk_status check_scalar(const spk_problem *problem, const spk_scalar_row *s, double value)
+{
+    if (s->operand >= 0 && problem->operand[s->operand].dtype == SPK_DTYPE_DEFAULT)
+        return SPK_OK;
+    if (!isfinite(value))
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be finite", s->name, value);
+    if (problem->compute != SPK_F64 && fabs(value) > most_of_float)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be between -%g and %g, as sums are in float32", s->name, value,
+                        most_of_float, most_of_float);
+    return SPK_OK;
+}
+
 static spk_status check_inputs(const spk_problem *problem, const spk_args *args, ranges *all)
 {
     const spk_op *op = problem->op;
-    for (int i = 0; i < op->scalar_count; i++) {
-        const spk_scalar_row *s = &op->scalars[i];
-        if ((s->operand < 0 || problem->operand[s->operand].dtype != SPK_DTYPE_DEFAULT) && !isfinite(args->scalar[i]))
-            return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be finite", s->name, args->scalar[i]);
-    }
+    for (int i = 0; i < op->scalar_count; i++)
+        SPK_TRY(check_scalar(problem, &op->scalars[i], args->scalar[i]));
     for (int i = 0; i < op->operand_count; i++)
         if (spk_problem_reads(problem, args, i))
             SPK_TRY(check_pointer(problem, args, i, all));

@@ -33,6 +33,6 @@ void spk_row_list_add(spk_row_list *list, int64_t row)
     for (int i = 0; i < list->count; i++)
         if (list->rows[i] == row)
             return;
-    if (row >= 0 && row < list->limit && list->count < list->room)
+    if (row >= 0 && row < list->limit && list->count < list->capacity)
         list->rows[list->count++] = row;
 }

@@ -55,7 +55,7 @@ static inline double spk_magnitude(double total)
 /* Rows of an output, of all items, in which kernels go wrong first. */
 typedef struct spk_row_list {
     int64_t *rows, limit; /* limit: of what a row may be */
-    int count, room;
+    int count, capacity;
 } spk_row_list;
 void spk_row_list_add(spk_row_list *list, int64_t row); /* each once, while there is room */
 

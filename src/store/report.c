@@ -89,7 +89,7 @@ typedef struct paragraph {
 } paragraph;
 
 /* Appends; what does not fit is cut. */
-__attribute__((format(printf, 2, 3))) static void say(paragraph *out, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void append_words(paragraph *out, const char *format, ...)
 {
     if (out->used + 1 >= sizeof out->text)
         return;
@@ -104,12 +104,12 @@ __attribute__((format(printf, 2, 3))) static void say(paragraph *out, const char
 
 static void say_name(paragraph *out, const spk_evidence *e)
 {
-    say(out, "%s%s%s", e->name, e->params[0] != '\0' ? " " : "", e->params);
+    append_words(out, "%s%s%s", e->name, e->params[0] != '\0' ? " " : "", e->params);
 }
 
 static void say_us(paragraph *out, double us)
 {
-    say(out, us < 100 ? "%.3g us" : "%.0f us", us);
+    append_words(out, us < 100 ? "%.3g us" : "%.0f us", us);
 }
 
 static bool needs_finite(const spk_evidence *e)
@@ -148,63 +148,64 @@ static bool would_win_if_finite(const spk_evidence *e, const spk_evidence *chose
 static void say_against(paragraph *out, const spk_evidence *other, const spk_evidence *chosen)
 {
     say_name(out, other);
-    say(out, " at ");
+    append_words(out, " at ");
     say_us(out, other->median_us);
     double ratio = other->median_us / chosen->median_us;
     if (ratio < 1)
-        say(out, " (%.2fx the speed)", 1 / ratio);
+        append_words(out, " (%.2fx the speed)", 1 / ratio);
     else
-        say(out, " (%.2fx as long)", ratio);
+        append_words(out, " (%.2fx as long)", ratio);
 }
 
 static void say_winner(paragraph *out, const spk_report *report, const spk_evidence *chosen)
 {
     say_name(out, chosen);
     if (chosen->median_us <= 0) {
-        say(out, " was not measured");
+        append_words(out, " was not measured");
         if (chosen->predicted_us > 0) {
-            say(out, "; the cost model predicts ");
+            append_words(out, "; the cost model predicts ");
             say_us(out, chosen->predicted_us);
         }
-        say(out, ".");
+        append_words(out, ".");
         return;
     }
     bool measured = chosen->sample_count > 0 || chosen->spread_us > 0;
-    say(out, measured ? " takes " : " takes an estimated ");
+    append_words(out, measured ? " takes " : " takes an estimated ");
     say_us(out, chosen->median_us);
     if (measured) {
-        say(out, ", spread ");
+        append_words(out, ", spread ");
         say_us(out, chosen->spread_us);
     } else {
-        say(out, " (a first look only: %s before interleaved rounds)",
-            spk_report_interrupted(report) ? "the measuring was interrupted" : "the budget ended");
+        append_words(out, " (a first look only: %s before interleaved rounds)",
+                     spk_report_interrupted(report) ? "the measuring was interrupted" : "the budget ended");
     }
     if (chosen->prepare_us > 0) {
-        say(out, ", after ");
+        append_words(out, ", after ");
         say_us(out, chosen->prepare_us);
-        say(out, " of one-off preparation");
+        append_words(out, " of one-off preparation");
     }
-    say(out, ".");
+    append_words(out, ".");
     if (chosen->spread_us > wide_spread * chosen->median_us)
-        say(out, " Its samples vary widely: other work may have disturbed them, and tuning afresh on an idle machine may choose another.");
+        append_words(
+            out, " Its samples vary widely: other work may have disturbed them, and tuning afresh on an idle machine may choose another.");
     const spk_evidence *rival = fastest(report, is_rival), *dense = fastest(report, is_dense),
                        *barred = fastest(report, would_win_if_finite);
     if (rival != NULL) {
-        say(out, " Next of the other kernels: ");
+        append_words(out, " Next of the other kernels: ");
         say_against(out, rival, chosen);
-        say(out, ".");
+        append_words(out, ".");
     } else {
-        say(out, " No other kernel that may win was measured.");
+        append_words(out, " No other kernel that may win was measured.");
     }
     if (dense != NULL && dense != rival && dense != chosen) {
-        say(out, " Dense: ");
+        append_words(out, " Dense: ");
         say_against(out, dense, chosen);
-        say(out, ".");
+        append_words(out, ".");
     }
     if (barred != NULL) {
-        say(out, " With assume_finite, ");
+        append_words(out, " With assume_finite, ");
         say_name(out, barred);
-        say(out, " would win, %.2fx as fast as the choice.", chosen->median_us / barred->median_us);
+        append_words(out, " would win, %.2fx as fast as the choice.", chosen->median_us / barred->median_us);
     }
 }
 
@@ -216,19 +217,19 @@ static void say_refused(paragraph *out, const spk_report *report, spk_candidate_
         count += report->candidates[i].status == status;
     if (count == 0)
         return;
-    say(out, " %d %s (", count, what);
+    append_words(out, " %d %s (", count, what);
     for (int i = 0; i < report->count && shown < 3; i++) {
         const spk_evidence *e = &report->candidates[i];
         if (e->status != status)
             continue;
-        say(out, "%s", shown++ > 0 ? "; " : "");
+        append_words(out, "%s", shown++ > 0 ? "; " : "");
         say_name(out, e);
         if (e->why[0] != '\0')
-            say(out, ": %s", e->why);
+            append_words(out, ": %s", e->why);
         else if (status == SPK_CANDIDATE_WRONG)
-            say(out, ": error %.2g over the tolerance %.2g", e->error, e->tolerance);
+            append_words(out, ": error %.2g over the tolerance %.2g", e->error, e->tolerance);
     }
-    say(out, "%s).", count > shown ? "; ..." : "");
+    append_words(out, "%s).", count > shown ? "; ..." : "");
 }
 
 static void say_age(paragraph *out, int64_t age_s)
@@ -240,11 +241,11 @@ static void say_age(paragraph *out, int64_t age_s)
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         int64_t count = age_s / units[i].seconds;
         if (count > 0) {
-            say(out, "%" PRId64 " %s ago", count, count == 1 ? units[i].one : units[i].many);
+            append_words(out, "%" PRId64 " %s ago", count, count == 1 ? units[i].one : units[i].many);
             return;
         }
     }
-    say(out, age_s < 0 ? "at a time that lies ahead of this clock" : "just now");
+    append_words(out, age_s < 0 ? "at a time that lies ahead of this clock" : "just now");
 }
 
 static void say_unchosen(paragraph *out, const spk_report *report)
@@ -252,7 +253,7 @@ static void say_unchosen(paragraph *out, const spk_report *report)
     const spk_evidence *first = NULL;
     int able = 0;
     if (report->empty) {
-        say(out, "The product has no element: there is nothing to choose or to measure.");
+        append_words(out, "The product has no element: there is nothing to choose or to measure.");
         return;
     }
     for (int i = 0; i < report->count; i++) {
@@ -264,13 +265,13 @@ static void say_unchosen(paragraph *out, const spk_report *report)
         if (may_win && e->predicted_us > 0 && (first == NULL || e->predicted_us < first->predicted_us))
             first = e;
     }
-    say(out, "Nothing was chosen: %d of %d candidates can compute this problem here.", able, report->count);
+    append_words(out, "Nothing was chosen: %d of %d candidates can compute this problem here.", able, report->count);
     if (first != NULL) {
-        say(out, " The cost model puts ");
+        append_words(out, " The cost model puts ");
         say_name(out, first);
-        say(out, " first, at ");
+        append_words(out, " first, at ");
         say_us(out, first->predicted_us);
-        say(out, ".");
+        append_words(out, ".");
     }
 }
 
@@ -278,22 +279,22 @@ static void say_provisional(paragraph *out, const spk_report *report)
 {
     const char *later = "";
     if (report->provisional == SPK_PROVISIONAL_INTERRUPTED || spk_report_interrupted(report)) {
-        say(out, " Provisional: the measuring was interrupted");
+        append_words(out, " Provisional: the measuring was interrupted");
         later = "; what is left is measured with the next tuning";
     } else if (report->provisional == SPK_PROVISIONAL_BUDGET) {
-        say(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide", report->budget_s);
+        append_words(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide", report->budget_s);
         later = "; a tuning with half as much again measures anew";
     } else if (report->provisional == SPK_PROVISIONAL_LOAD) {
-        say(out, " Provisional: other programs used the processors while this was measured");
+        append_words(out, " Provisional: other programs used the processors while this was measured");
         if (report->crowded)
-            say(out, ", so that the choice goes by the least time of each and not by the medians");
+            append_words(out, ", so that the choice goes by the least time of each and not by the medians");
         later = "; it is measured anew when the machine is quieter, or at once with --fresh (options.fresh)";
     } else {
         return;
     }
     if (report->kept_out)
         later = ". The store has better evidence of this class, and keeps that";
-    say(out, "%s.", later);
+    append_words(out, "%s.", later);
 }
 
 spk_status spk_report_summarise(spk_report *report, int64_t now)
@@ -310,14 +311,14 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     for (int i = 0; i < report->count; i++)
         measured += report->candidates[i].median_us > 0;
     if (measured > 0)
-        say(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured,
-            report->by_kernel ? report->known : report->count, report->tuning_s);
+        append_words(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured,
+                     report->by_kernel ? report->known : report->count, report->tuning_s);
     if (measured > 0 && report->measured_at > 0) {
-        say(&out, ", ");
+        append_words(&out, ", ");
         say_age(&out, now - report->measured_at);
     }
     if (measured > 0)
-        say(&out, ".");
+        append_words(&out, ".");
     say_provisional(&out, report);
     char *summary = NULL;
     SPK_TRY(spk_strdup(&report->mem, out.text, &summary));

@@ -204,7 +204,7 @@ static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
 
 /* ------------------------------------------------------------------------------------------------ jobs */
 
-static void tell(spk_store *store, int code, spk_disk_mode mode)
+static void report_failure(spk_store *store, int code, spk_disk_mode mode)
 {
     char reason[160];
     if (code <= 0)
@@ -275,7 +275,7 @@ int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *d
             continue;
         }
         adapt_wait(store, code);
-        tell(store, code, mode);
+        report_failure(store, code, mode);
         if (code > 0 && (code & 0xff) == SQLITE_IOERR)
             spk_db_close(&store->disk); /* looked at afresh next time */
         return code;

@@ -312,7 +312,7 @@ static void uncover(const import *in)
     }
 }
 
-static spk_status take(import *in)
+static spk_status import_rows(import *in)
 {
     spk_store *store = in->store;
     spk_store_enter(store);
@@ -348,7 +348,7 @@ import in = {.store = store, .path = path, .classes = json_object_get(root, "cla
     if (status == SPK_OK)
         status = check_all(&in);
     if (status == SPK_OK)
-        status = take(&in);
+        status = import_rows(&in);
     json_decref(root);
     if (status == SPK_OK)
         *count = in.taken;

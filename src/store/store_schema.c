@@ -97,7 +97,7 @@ typedef struct facts {
     int64_t application, version, tables;
 } facts;
 
-static int look(spk_db *db, facts *f)
+static int read_facts(spk_db *db, facts *f)
 {
     int code = spk_db_integer(db, "PRAGMA application_id", &f->application);
     if (code == SQLITE_OK)
@@ -121,7 +121,7 @@ static int migrate(spk_db *db, void *arg)
 {
     (void)arg;
     facts f;
-    int code = look(db, &f);
+    int code = read_facts(db, &f);
     if (code == SQLITE_OK)
         code = judge(&f);
     if (code == SQLITE_OK && f.version > 0)
@@ -136,7 +136,7 @@ static int migrate(spk_db *db, void *arg)
 int spk_schema_prepare(spk_db *db, bool compare)
 {
     facts f;
-    int code = look(db, &f);
+    int code = read_facts(db, &f);
     if (code != SQLITE_OK)
         return code;
     if (f.application != SPK_STORE_APPLICATION && f.application != 0)

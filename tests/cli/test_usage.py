@@ -42,6 +42,7 @@ WRONG = [
     ("gen random -o a.mtx", 2, "no pattern is called 'random'; did you mean uniform?"),
     ("gen bandad -o a.mtx", 2, "no pattern is called 'bandad'; did you mean banded?"),
     ("bench --trans-a x", 2, "--trans-a: 'x' is none of n|t"),
+    ("bench --op attention --queries 5 --keys 7 --causal", 2, "diagonal = none with 5 queries and 7 keys: causal and windows want top_left or bottom_right\n"),
     ("bench --layout-b diagonal", 2, "--layout-b: 'diagonal' is none of row|col"),
     ("bench --activation tanh", 2, "--activation: 'tanh' is none of none|relu|gelu_erf|gelu_tanh|silu"),
     ("bench --bias both", 2, "--bias: 'both' is none of none|row|col"),

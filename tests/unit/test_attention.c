@@ -201,16 +201,19 @@ static void wrong_ones_are_refused(void **state)
     a = good;
     a.causal = 1;
     a.keys = 9;
-    refused(&a, "diagonal = 0 with 8 queries and 9 keys");
+    refused(&a, "diagonal = none with 8 queries and 9 keys");
     const spk_attention_args without_o = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .scale = 1},
                              over_v = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = v + 4, .scale = 1},
-                             no_scale = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = NAN};
+                             no_scale = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = NAN},
+                             large = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = -1e300};
     assert_int_equal(spk_compute(context, NULL, &good, &without_o, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "args.o is NULL"));
     assert_int_equal(spk_compute(context, NULL, &good, &over_v, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "args.o"));
     assert_int_equal(spk_compute(context, NULL, &good, &no_scale, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "args.scale"));
+    assert_int_equal(spk_compute(context, NULL, &good, &large, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "args.scale = -1e+300: it must be between -1e+38 and 1e+38, as sums are in float32"));
 }
 
 int main(void)

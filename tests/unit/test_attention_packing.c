@@ -295,7 +295,7 @@ static void wrong_ones_are_refused(void **state)
     refused(&a, "args.key_ends[0] = 21: the limits are 0 and keys = 20");
     key_ends[0] = 20;
     a.causal = 1;
-    refused(&a, "diagonal = 0 with 20 queries and 20 keys");
+    refused(&a, "diagonal = none with 20 queries and 20 keys");
     a = good;
     a.page_keys = 8;
     refused(&a, "page_keys = 8 with pages = 0");

@@ -485,7 +485,7 @@ static void one_decision_for_equal_masks(void **unused)
     spk_plan_destroy(&plan);
     GOOD(spk_plan_spmm(context, second, &product, &estimate, &plan));
     assert_true(same_candidate(&plan->bound, &decided.first));
-    assert_ptr_equal(plan->other.kernel, decided.other.kernel);
+    assert_ptr_equal(plan->fallback.kernel, decided.fallback.kernel);
     assert_ptr_equal(plan->bound.problem.pattern, second);
     spk_plan_destroy(&plan);
     assert_false(remembered(other, &decided));
@@ -500,7 +500,7 @@ static void one_decision_for_equal_masks(void **unused)
         const spk_status status = spk_plan_spmm(context, first, &product, &estimate, &plan);
         spk_mem_fail_after(-1);
         assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
-        const bool whole = status == SPK_OK && (plan->other.kernel != NULL) == (decided.other.kernel != NULL);
+        const bool whole = status == SPK_OK && (plan->fallback.kernel != NULL) == (decided.fallback.kernel != NULL);
         spk_plan_destroy(&plan);
         assert_int_equal(state->live_memory, live);
         if (whole)
@@ -532,13 +532,13 @@ static void a_refutation_ends_it(void **unused)
         GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
         spk_plan_destroy(&plan);
         assert_true(remembered(pattern, &decided));
-        const spk_choice *choice = second ? &decided.other : &decided.first;
+        const spk_choice *choice = second ? &decided.fallback : &decided.first;
         if (choice->kernel != NULL) {
             const spk_prepared candidate = {.kernel = choice->kernel, .params = choice->params};
             spk_proof_keep(context->device, &candidate, choice->proof, "it took the proving process with it");
         }
         GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
-        assert_false(same_candidate(second ? &plan->other : &plan->bound, choice) && choice->kernel != NULL);
+        assert_false(same_candidate(second ? &plan->fallback : &plan->bound, choice) && choice->kernel != NULL);
         spk_plan_destroy(&plan);
         assert_true(remembered(pattern, &decided)); /* the one that took its place */
         spk_pattern_destroy(&pattern);

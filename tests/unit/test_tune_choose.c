@@ -234,11 +234,11 @@ static void the_wrong_is_no_second_candidate(void **state)
     b.problem = fake_problem(b.pattern, 40);
     b.problem.cache = SPK_WARM;
     fakes[0].mode = FAKE_WRONG;
-    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_string_equal(bound.kernel->name, "fake0");
     spk_unbind(&bound);
     assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
-    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_string_equal(bound.kernel->name, "fake1");
     spk_unbind(&bound);
     bench_close(&b);

@@ -67,28 +67,28 @@ static void time_is_bounded(void **state)
     spk_backend slow = fake_backend;
     slow.copy_in = slow_copy_in;
     b.device.backend = &slow;
-    spk_room room = {.limit_us = 30000};
+    spk_operand_memory operand_memory = {.limit_us = 30000};
     spk_operands *o = NULL;
     double start = spk_now_us();
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_OK);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &operand_memory, &o), SPK_OK);
     assert_true(spk_now_us() - start < 300000);
     assert_true(o->sets >= 1 && o->sets < 100);
     for (int64_t i = 0; i < o->sets; i++)
         assert_int_equal(spk_problem_check_args(&b.problem, &o->args[i]), SPK_OK);
-    void *memory = room.memory;
+    void *memory = operand_memory.memory;
     spk_operands_release(&o);
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 2, &room, &o), SPK_OK);
-    assert_ptr_equal(room.memory, memory);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 2, &operand_memory, &o), SPK_OK);
+    assert_ptr_equal(operand_memory.memory, memory);
     spk_operands_release(&o);
 
     slow.copy_in = interrupting_copy_in;
     copies_in = 0;
-    room.limit_us = 0;
-    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &room, &o), SPK_ERR_INTERRUPTED);
+    operand_memory.limit_us = 0;
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, &operand_memory, &o), SPK_ERR_INTERRUPTED);
     assert_null(o);
     assert_int_equal(copies_in, 5);
-    spk_room_release(&b.device, &room);
-    assert_null(room.memory);
+    spk_operand_memory_release(&b.device, &operand_memory);
+    assert_null(operand_memory.memory);
     bench_close(&b);
 }
 

@@ -257,17 +257,17 @@ static void the_second_candidate(void **state)
     spk_bound bound = {.kernel = NULL};
     spk_choice first = {.why = ""}, other;
     open_careful(&b);
-    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_string_equal(bound.kernel->name, "fake0");
     spk_unbind(&bound);
     record[0] = SPK_PROOF_REFUTED; /* though it is remembered */
     record[1] = SPK_PROOF_NONE;
-    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_string_equal(bound.kernel->name, "fake2");
     spk_unbind(&bound);
     forget_all();
     spk_prove_again();
-    spk_tune_bind_other(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
+    spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_null(bound.kernel);
     bench_close(&b);
 }

@@ -14,7 +14,7 @@ _MOST_SWAPS = 1000
 class Deal:
     """Units are blocks of features: block rows of a weight whose outputs are dealt, block columns of one whose inputs are.
 
-    units: of each rank, in increasing order. width: features of a unit. room: units of each rank, padding included.
+    units: of each rank, in increasing order. width: features of a unit. units_per_rank: padding included.
     """
 
     units: tuple[tuple[int, ...], ...]
@@ -25,13 +25,13 @@ class Deal:
         return len(self.units)
 
     @property
-    def room(self) -> int:
+    def units_per_rank(self) -> int:
         return max(map(len, self.units))
 
     @property
     def features(self) -> int:
         """Of a rank, padding included."""
-        return self.room * self.width
+        return self.units_per_rank * self.width
 
     def places(self) -> tuple[Tensor, Tensor]:
         """The rank of each unit, and its place there."""
@@ -45,19 +45,19 @@ class Deal:
     def order(self) -> Tensor:
         """Where each feature of the whole lies when what the ranks have is put one behind the other."""
         owner, place = self.places()
-        first = (owner * self.room + place) * self.width
+        first = (owner * self.units_per_rank + place) * self.width
         return (first[:, None] + torch.arange(self.width)).flatten()
 
     def is_plain(self) -> bool:
         """Whether that is the order of the whole."""
-        return [unit for mine in self.units for unit in mine] == list(range(self.ranks * self.room))
+        return [unit for mine in self.units for unit in mine] == list(range(self.ranks * self.units_per_rank))
 
 
-def _halves(counts: Tensor, heavy: list[int], light: list[int], room: int, gap: int) -> tuple[int, int | None] | None:
+def _halves(counts: Tensor, heavy: list[int], light: list[int], units_per_rank: int, gap: int) -> tuple[int, int | None] | None:
     """What to swap of two ranks (or to hand over, where the other has room), so that the larger load becomes as small as possible; None: nothing helps."""
     best, found = gap, None
     for mine in heavy:
-        for other in [*light, None] if len(light) < room else light:
+        for other in [*light, None] if len(light) < units_per_rank else light:
             moved = int(counts[mine]) - (0 if other is None else int(counts[other]))
             left = max(gap - moved, moved)
             if 0 < moved < gap and left < best:
@@ -72,17 +72,17 @@ def deal(counts: Tensor, ranks: int, width: int) -> Deal:
     helps, as long as the heaviest becomes lighter.
     """
     counts = counts.to("cpu", torch.int64)
-    room = -(-counts.shape[0] // ranks)
+    units_per_rank = -(-counts.shape[0] // ranks)
     units: list[list[int]] = [[] for _ in range(ranks)]
     loads = [0] * ranks
     for unit in torch.argsort(counts, descending=True, stable=True).tolist():
-        rank = min((r for r in range(ranks) if len(units[r]) < room), key=lambda r: (loads[r], len(units[r]), r))
+        rank = min((r for r in range(ranks) if len(units[r]) < units_per_rank), key=lambda r: (loads[r], len(units[r]), r))
         units[rank].append(unit)
         loads[rank] += int(counts[unit])
     for _ in range(_MOST_SWAPS):
         heavy = loads.index(max(loads))
         for light in sorted(range(ranks), key=lambda r: (loads[r], r)):
-            found = _halves(counts, units[heavy], units[light], room, loads[heavy] - loads[light])
+            found = _halves(counts, units[heavy], units[light], units_per_rank, loads[heavy] - loads[light])
             if found is not None:
                 break
         else:
@@ -117,7 +117,7 @@ def part_of(row_offsets: Tensor, col_indices: Tensor, dim: int, given: Deal, ran
     mine = (owner[unit] == rank).nonzero()[:, 0]
     rows, columns = rows[mine], columns[mine]
     if dim == 0:
-        rows, height = place[rows], given.room
+        rows, height = place[rows], given.units_per_rank
     else:
         columns, height = place[columns], offsets.shape[0] - 1
     order = torch.argsort(rows * (int(columns.max()) + 1 if len(columns) else 1) + columns)

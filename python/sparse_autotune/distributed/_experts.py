@@ -51,13 +51,13 @@ def experts(
     if capacity is not None and (not hasattr(capacity, "__index__") or capacity < 1):
         raise ValueError(f"capacity: must be a whole number from 1, or None, not {capacity!r}")
     move = Swap(group) if ranks > 1 else Stay(group)
-    room = pairs if capacity is None else min(capacity, pairs)
-    slots = _slots(chosen, each, ranks, room)
+    slots_per_rank = pairs if capacity is None else min(capacity, pairs)
+    slots = _slots(chosen, each, ranks, slots_per_rank)
     # Each slot's pair, and behind all pairs one of zeros, for slots that stay empty.
-    source = torch.full((ranks * room + 1,), pairs, device=x.device).scatter_(0, slots, torch.arange(pairs, device=x.device))[:-1]
-    expert = torch.cat([chosen.flatten() % each, chosen.new_full((1,), each)])[source].view(ranks, room)
+    source = torch.full((ranks * slots_per_rank + 1,), pairs, device=x.device).scatter_(0, slots, torch.arange(pairs, device=x.device))[:-1]
+    expert = torch.cat([chosen.flatten() % each, chosen.new_full((1,), each)])[source].view(ranks, slots_per_rank)
     doubled = torch.cat([x.unsqueeze(1).expand(-1, chosen.shape[1], -1).flatten(0, 1), x.new_zeros(1, x.shape[1])])
-    came = moved(doubled.index_select(0, source).view(ranks, room, -1), move).flatten(0, 1)
+    came = moved(doubled.index_select(0, source).view(ranks, slots_per_rank, -1), move).flatten(0, 1)
     of, order = moved(expert, move).flatten().sort(stable=True)
     ends = torch.searchsorted(of, torch.arange(each, device=x.device), right=True).to(torch.int32)
     rows = came.index_select(0, order)
@@ -66,6 +66,6 @@ def experts(
     else:
         hidden = grouped_gemm(rows, gate, ends, activation=activation, factor=grouped_gemm(rows, up, ends))
     made = grouped_gemm(hidden, down, ends).index_select(0, order.argsort())
-    back = moved(made.view(ranks, room, -1), move).flatten(0, 1)
+    back = moved(made.view(ranks, slots_per_rank, -1), move).flatten(0, 1)
     back = torch.cat([back, back.new_zeros(1, back.shape[1])]).index_select(0, slots)
     return (back.view(*chosen.shape, -1) * weights.unsqueeze(-1).to(back.dtype)).sum(1)

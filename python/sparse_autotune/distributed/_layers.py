@@ -96,8 +96,8 @@ class DealtLinear(SparseLinear):
             names, own = parameter.device_mesh.mesh_dim_names or (), (self.mesh.mesh_dim_names or ("",))[0]
             for at, placement in enumerate(parameter.placements):
                 if parameter.device_mesh.ndim > 1 and names[at] != own and not placement.is_replicate():
-                    room = parameter.shape[0] // self.mesh.size()
-                    first = parameter.device_mesh.get_local_rank(at) * -(-room // parameter.device_mesh.size(at))
+                    rows_per_rank = parameter.shape[0] // self.mesh.size()
+                    first = parameter.device_mesh.get_local_rank(at) * -(-rows_per_rank // parameter.device_mesh.size(at))
             local = parameter._local_tensor
         else:
             local = parameter.detach()
@@ -257,14 +257,14 @@ def _scattered(local: Tensor, whole: Tensor, places: list[Tensor], mesh: DeviceM
 def split(layer: SparseLinear, kind: type[DealtLinear], whole: Whole, dim: int, given: Deal, mesh: DeviceMesh, source: int | None) -> DealtLinear:
     """Makes the layer one of `kind`, in place."""
     parts: list[Part] = [part_of(whole.row_offsets, whole.col_indices, dim, given, rank) for rank in range(mesh.size())]
-    own, room = parts[mesh.get_local_rank()], max(len(part.blocks) for part in parts)
+    own, most_blocks = parts[mesh.get_local_rank()], max(len(part.blocks) for part in parts)
     values, device = layer.values, layer.values.device
 
     def parameter(local: Tensor, like: nn.Parameter, placement: Any) -> nn.Parameter:
         return nn.Parameter(DTensor.from_local(local, mesh, [placement], run_check=False), requires_grad=like.requires_grad)
 
     with torch.no_grad():
-        local = values.new_empty(room, *layer.block)
+        local = values.new_empty(most_blocks, *layer.block)
         if not local.is_meta:
             local = _scattered(local, values.detach(), [part.blocks for part in parts], mesh, source)
         layer.values = parameter(local, values, Shard(0))

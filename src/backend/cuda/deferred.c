@@ -145,8 +145,8 @@ static void give_slot(const deferred *d, bool asked)
 
 /* ------------------------------------------------------------------------------------------------ memory ordered by the stream */
 
-/* Inside spk_cuda_enter, as is give. */
-static spk_status take(const deferred *d, size_t bytes, void **memory)
+/* Inside spk_cuda_enter, as is give_stream_memory. */
+static spk_status take_stream_memory(const deferred *d, size_t bytes, void **memory)
 {
     const spk_cuda *cuda = spk_cuda_of(d->device);
     CUdeviceptr made = 0;
@@ -158,7 +158,7 @@ static spk_status take(const deferred *d, size_t bytes, void **memory)
     return SPK_OK;
 }
 
-static void give(const deferred *d, size_t bytes, void *memory)
+static void give_stream_memory(const deferred *d, size_t bytes, void *memory)
 {
     if (memory == NULL)
         return;
@@ -216,7 +216,7 @@ static void release(void *state)
     const spk_mem mem = d->device->mem;
     spk_cuda_scope scope;
     if (spk_cuda_enter(d->device, &scope) == SPK_OK) { /* a lost device: its memory goes with the process */
-        give(d, d->bytes, d->memory);
+        give_stream_memory(d, d->bytes, d->memory);
         spk_cuda_leave(&scope);
     }
     give_slot(d, true);
@@ -296,11 +296,11 @@ static spk_status defer(deferred *d, const spk_bsr_indices *indices)
         status = take_slot(d->device, all, d);
     pthread_mutex_unlock(&cuda->deferrals_lock);
     SPK_TRY(status);
-    status = take(d, d->bytes, &d->memory);
+    status = take_stream_memory(d, d->bytes, &d->memory);
     if (status == SPK_OK)
         status = start(d, indices);
     if (status != SPK_OK) {
-        give(d, d->bytes, d->memory);
+        give_stream_memory(d, d->bytes, d->memory);
         give_slot(d, false);
     }
     return status;
@@ -347,7 +347,7 @@ spk_status spk_cuda_deferred_take(const spk_pattern *pattern, size_t bytes, void
     const deferred *d = pattern->remote.state;
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(d->device, &scope));
-    const spk_status status = take(d, bytes, memory);
+    const spk_status status = take_stream_memory(d, bytes, memory);
     spk_cuda_leave(&scope);
     return status;
 }
@@ -358,7 +358,7 @@ void spk_cuda_deferred_give(const spk_pattern *pattern, size_t bytes, void *memo
     spk_cuda_scope scope;
     if (spk_cuda_enter(d->device, &scope) != SPK_OK)
         return;
-    give(d, bytes, memory);
+    give_stream_memory(d, bytes, memory);
     spk_cuda_leave(&scope);
 }
 

@@ -12,7 +12,7 @@
 
 static const double proof_bytes = 1 << 30; /* operands larger than that are cut down in N */
 
-static bool put(int file, const void *bytes, size_t count)
+static bool write_bytes(int file, const void *bytes, size_t count)
 {
     const char *at = bytes;
     while (count > 0) {
@@ -115,19 +115,19 @@ static bool put_choice(int file, const spk_prepared *candidate)
     char params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(candidate->kernel, &candidate->params, params, sizeof params);
     snprintf(choice.text, sizeof choice.text, "%s%s%s", candidate->kernel->name, params[0] != '\0' ? " " : "", params);
-    return put(file, &choice, sizeof choice);
+    return write_bytes(file, &choice, sizeof choice);
 }
 
 static bool put_pattern(int file, const spk_pattern *pattern)
 {
     enum { PIECE = 1024 };
     int64_t columns[PIECE];
-    bool good = put(file, pattern->index.offsets, sizeof *pattern->index.offsets * (size_t)(pattern->index.grid_rows + 1));
+    bool good = write_bytes(file, pattern->index.offsets, sizeof *pattern->index.offsets * (size_t)(pattern->index.grid_rows + 1));
     for (int64_t at = 0; good && at < pattern->nnzb; at += PIECE) {
         int64_t piece = pattern->nnzb - at < PIECE ? pattern->nnzb - at : PIECE;
         for (int64_t i = 0; i < piece; i++)
             columns[i] = pattern->index.columns[at + i];
-        good = put(file, columns, sizeof *columns * (size_t)piece);
+        good = write_bytes(file, columns, sizeof *columns * (size_t)piece);
     }
     return good;
 }
@@ -140,7 +140,7 @@ int spk_proof_job_write(const spk_proving *p, int from)
     if (file < 0)
         return -1;
     job.count = p->count - from;
-    bool good = put(file, &job, sizeof job);
+    bool good = write_bytes(file, &job, sizeof job);
     for (int i = from; good && i < p->count; i++)
         good = put_choice(file, &p->list[p->todo[i]]);
     if (pattern != NULL)

@@ -46,7 +46,7 @@ static spk_status make_room(entries *list, int64_t need)
     return reserve(list, next < need ? need : next);
 }
 
-static void put(entries *list, int64_t row, int64_t col, double value)
+static void append_entry(entries *list, int64_t row, int64_t col, double value)
 {
     int64_t at = list->count++;
     list->rows[at] = row;
@@ -130,9 +130,9 @@ static spk_status read_entries(entries *list)
         int64_t need = list->count + 1 + mirrored;
         if (need > list->growth.capacity)
             SPK_TRY(make_room(list, need));
-        put(list, got.row, got.col, got.value);
+        append_entry(list, got.row, got.col, got.value);
         if (mirrored)
-            put(list, got.col, got.row, file->symmetry == SPK_MTX_SKEW ? -got.value : got.value);
+            append_entry(list, got.col, got.row, file->symmetry == SPK_MTX_SKEW ? -got.value : got.value);
     }
     return spk_mtx_end_file(file);
 }

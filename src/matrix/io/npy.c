@@ -29,7 +29,7 @@ static void skip_blanks(header *h)
         h->at++;
 }
 
-static bool take(header *h, char byte)
+static bool skip_byte(header *h, char byte)
 {
     skip_blanks(h);
     if (h->at == h->end || *h->at != byte)
@@ -57,9 +57,9 @@ static spk_status read_string(header *h, char *out, size_t room)
 static spk_status read_shape(header *h)
 {
     h->rank = 0;
-    if (!take(h, '('))
+    if (!skip_byte(h, '('))
         return header_fail(h, "'(' of the shape is missing");
-    while (!take(h, ')')) {
+    while (!skip_byte(h, ')')) {
         int64_t size = 0;
         const char *from = h->at;
         for (; h->at < h->end && *h->at >= '0' && *h->at <= '9'; h->at++)
@@ -72,8 +72,8 @@ static spk_status read_shape(header *h)
         if (h->rank < 2)
             h->shape[h->rank] = size;
         h->rank++;
-        if (!take(h, ',')) {
-            if (h->rank == 1 || !take(h, ')'))
+        if (!skip_byte(h, ',')) {
+            if (h->rank == 1 || !skip_byte(h, ')'))
                 return header_fail(h, "',' of the shape is missing");
             break;
         }
@@ -104,7 +104,7 @@ static spk_status read_entry(header *h)
 {
     char key[16];
     SPK_TRY(read_string(h, key, sizeof key));
-    if (!take(h, ':'))
+    if (!skip_byte(h, ':'))
         return header_fail(h, "':' is missing");
     bool *seen;
     spk_status status;
@@ -128,12 +128,12 @@ static spk_status read_entry(header *h)
 
 static spk_status parse_header(header *h)
 {
-    if (!take(h, '{'))
+    if (!skip_byte(h, '{'))
         return header_fail(h, "'{' is missing");
-    while (!take(h, '}')) {
+    while (!skip_byte(h, '}')) {
         SPK_TRY(read_entry(h));
-        if (!take(h, ',')) {
-            if (!take(h, '}'))
+        if (!skip_byte(h, ',')) {
+            if (!skip_byte(h, '}'))
                 return header_fail(h, "',' or '}' is missing");
             break;
         }

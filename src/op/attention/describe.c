@@ -52,19 +52,19 @@ static void write(const spk_problem *p, void *given)
                                               .tiles = p->lists.tiles};
 }
 
-static double work(const spk_problem *p, double pairs)
+static double flops_of_pairs(const spk_problem *p, double pairs)
 {
     return 2 * pairs * (double)(p->k + p->depth_v);
 }
 
 static double flops(const spk_problem *p)
 {
-    return work(p, p->pairs);
+    return flops_of_pairs(p, p->pairs);
 }
 
 static double dense_flops(const spk_problem *p)
 {
-    return work(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
+    return flops_of_pairs(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
 }
 
 /* Of pages no more than the items' keys. */

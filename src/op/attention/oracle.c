@@ -66,7 +66,7 @@ static double sum_all(const scores *s, double *off)
     return (double)sum;
 }
 
-static void put(const spk_oracle_ask *ask, int64_t at, double value, double magnitude)
+static void write_value(const spk_oracle_ask *ask, int64_t at, double value, double magnitude)
 {
     if (ask->want != NULL)
         ask->want[at] = value;
@@ -82,7 +82,7 @@ static void ask_row(scores *s, const spk_oracle_ask *ask, int64_t at)
     if (ask->output == ATTENTION_LSE) {
         const double lse = s->count > 0 ? s->most + log(sum) : -(double)INFINITY;
         for (int64_t j = 0; j < ask->cols; j++)
-            put(ask, at + j, lse, 1 + fabs(lse) + off);
+            write_value(ask, at + j, lse, 1 + fabs(lse) + off);
         return;
     }
     for (int64_t j = 0; j < ask->cols; j++) {
@@ -92,7 +92,7 @@ static void ask_row(scores *s, const spk_oracle_ask *ask, int64_t at)
             value += (long double)e * v;
             size += (long double)e * fabs(v) * (1 + s->size[i] + off);
         }
-        put(ask, at + j, (double)value, (double)size);
+        write_value(ask, at + j, (double)value, (double)size);
     }
 }
 

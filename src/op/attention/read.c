@@ -103,8 +103,7 @@ static spk_status read_band(const spk_attention *a, spk_problem *p)
     const bool may_differ = a->queries != a->keys || a->sequences > 0 || a->key_lengths != 0;
     if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && may_differ)
         return spk_fail(SPK_ERR_ARGUMENT,
-                        "diagonal = 0 with %lld queries and %lld keys: causal and windows want top_left or bottom_right "
-                        "(SPK_DIAGONAL_TOP_LEFT, SPK_DIAGONAL_BOTTOM_RIGHT)",
+                        "diagonal = none with %lld queries and %lld keys: causal and windows want top_left or bottom_right",
                         (long long)a->queries, (long long)a->keys);
     return SPK_OK;
 }

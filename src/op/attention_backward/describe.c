@@ -34,7 +34,7 @@ static bool takes_part(const spk_problem *p, int operand)
     return p->operand[operand].dtype != SPK_DTYPE_DEFAULT;
 }
 
-static void fit(spk_problem *p)
+static void fit_operands(spk_problem *p)
 {
     spk_attention_fit(p);
     for (int i = 0; i < GRADIENTS; i++)
@@ -103,19 +103,19 @@ static void write(const spk_problem *p, void *given)
 }
 
 /* Five products of each pair: Q K^T, grad_O V^T, grad_S K, grad_S^T Q, P^T grad_O. */
-static double work(const spk_problem *p, double pairs)
+static double flops_of_pairs(const spk_problem *p, double pairs)
 {
     return 2 * pairs * (double)(3 * p->k + 2 * p->depth_v);
 }
 
 static double flops(const spk_problem *p)
 {
-    return work(p, p->pairs);
+    return flops_of_pairs(p, p->pairs);
 }
 
 static double dense_flops(const spk_problem *p)
 {
-    return work(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
+    return flops_of_pairs(p, (double)p->m * (double)p->n * (double)spk_operand_heads(&p->operand[ATTENTION_Q]));
 }
 
 /* Scores and their gradients are sums over the columns; grad_Q is one over keys, the others over the queries of all heads that share. */
@@ -167,7 +167,7 @@ const spk_op spk_op_attention_backward = {.id = SPK_ATTENTION_BACKWARD,
                                           .takes_pattern = SPK_PATTERN_OPTIONAL,
                                           .read = read,
                                           .write = write,
-                                          .fit = fit,
+                                          .fit = fit_operands,
                                           .flops = flops,
                                           .dense_flops = dense_flops,
                                           .touched = spk_attention_touched,

@@ -104,7 +104,7 @@ static void add(const sums *s, const query *q, sized factor, int operand, int64_
     }
 }
 
-static void put(const sums *s, const spk_problem *p, int64_t row, double scale)
+static void write_row(const sums *s, const spk_problem *p, int64_t row, double scale)
 {
     const int64_t at = row * s->ask->cols;
     for (int64_t j = 0; j < s->ask->cols; j++) {
@@ -155,7 +155,7 @@ spk_status spk_attention_backward_oracle(const spk_mem *mem, const spk_problem *
             sum_keys(&s, p, &item, head, row % output->rows, keys);
         else
             sum_queries(&s, p, &item, head, row % output->rows);
-        put(&s, p, r, ask->output == BACKWARD_GRAD_V ? 1 : args->scalar[ATTENTION_SCALE]);
+        write_row(&s, p, r, ask->output == BACKWARD_GRAD_V ? 1 : args->scalar[ATTENTION_SCALE]);
     }
     spk_free(mem, keys);
     spk_free(mem, s.value);

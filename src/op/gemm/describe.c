@@ -87,7 +87,7 @@ static spk_status read_arrays(const spk_gemm *g, spk_problem *p)
     return read_one(&(spk_given_array){"ldp", "stride_p", g->ldp, g->stride_p, true}, e->keep_preact, SPK_PREACT, &like_d, p);
 }
 
-static void fit(spk_problem *p)
+static void fit_operands(spk_problem *p)
 {
     p->a.rows = p->m;
     p->a.cols = p->b.rows = p->k;
@@ -113,9 +113,9 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->epilogue.residual = g->residual;
     p->epilogue.bias = g->bias;
     p->epilogue.activation = g->activation;
-    fit(p);
+    fit_operands(p);
     SPK_TRY(read_arrays(g, p));
-    fit(p);
+    fit_operands(p);
     return SPK_OK;
 }
 
@@ -178,7 +178,7 @@ static void fold(spk_problem *p)
         return;
     *p = spk_problem_item(p);
     *(down ? &p->m : &p->n) = size * batch;
-    fit(p);
+    fit_operands(p);
 }
 
 /* Of an array with lines far apart no more than the lines. */
@@ -284,7 +284,7 @@ const spk_op spk_op_gemm = {.id = SPK_GEMM,
                             .write = write,
                             .device_defines = device_defines,
                             .fold = fold,
-                            .fit = fit,
+                            .fit = fit_operands,
                             .flops = flops,
                             .dense_flops = flops,
                             .touched = touched,

@@ -5,7 +5,7 @@
 #include "op/read.h"
 #include "op/sddmm/sddmm.h"
 
-static void fit(spk_problem *p)
+static void fit_operands(spk_problem *p)
 {
     p->m = p->pattern->rows;
     p->n = p->pattern->cols;
@@ -30,7 +30,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->a.layout = s->layout_x;
     p->b.layout = s->layout_y;
     p->epilogue.use_c = s->use_c != 0;
-    fit(p);
+    fit_operands(p);
     SPK_TRY(spk_read_array(&(spk_given_array){"ldx", "stride_x", s->ldx, s->stride_x, false}, p->batch, &p->a));
     SPK_TRY(spk_read_array(&(spk_given_array){"ldy", "stride_y", s->ldy, s->stride_y, false}, p->batch, &p->b));
     SPK_TRY(spk_read_array(&(spk_given_array){"ldd", "stride_d", 0, s->stride_d, true}, p->batch, &p->d));
@@ -126,7 +126,7 @@ const spk_op spk_op_sddmm = {.id = SPK_SDDMM,
                              .read = read,
                              .write = write,
                              .device_defines = device_defines,
-                             .fit = fit,
+                             .fit = fit_operands,
                              .flops = flops,
                              .dense_flops = spk_product_dense_flops,
                              .touched = touched,

@@ -28,7 +28,7 @@ static spk_status read_arrays(const spk_spmm *s, spk_problem *p)
     return spk_read_like_d(&(spk_given_array){"ldp", "stride_p", s->ldp, s->stride_p, true}, p->epilogue.keep_preact, p, &p->preact);
 }
 
-static void fit(spk_problem *p)
+static void fit_operands(spk_problem *p)
 {
     const spk_pattern *pattern = p->pattern;
     p->m = p->trans_a == SPK_TRANS ? pattern->cols : pattern->rows;
@@ -57,9 +57,9 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->epilogue.residual = s->residual;
     p->epilogue.bias = s->bias;
     p->epilogue.activation = s->activation;
-    fit(p);
+    fit_operands(p);
     SPK_TRY(read_arrays(s, p));
-    fit(p);
+    fit_operands(p);
     return SPK_OK;
 }
 
@@ -104,7 +104,7 @@ static void fold(spk_problem *p)
     const int64_t n = p->n * p->batch;
     *p = spk_problem_item(p);
     p->n = n;
-    fit(p);
+    fit_operands(p);
 }
 
 static double flops(const spk_problem *p)
@@ -189,7 +189,7 @@ const spk_op spk_op_spmm = {.id = SPK_SPMM,
                             .write = write,
                             .device_defines = device_defines,
                             .fold = fold,
-                            .fit = fit,
+                            .fit = fit_operands,
                             .flops = flops,
                             .dense_flops = spk_product_dense_flops,
                             .touched = touched,

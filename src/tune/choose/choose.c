@@ -375,7 +375,7 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
     if (!made->kept_out)
         spk_store_save(t->tuner->store, made); /* a store that fails has warned; the measurement stands */
     if (has_wrong(made))
-        spk_tune_forget_others();
+        spk_tune_forget_fallbacks();
     if (status == SPK_OK)
         tell_wrong(t->tuner, made);
     *report = made;

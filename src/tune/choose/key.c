@@ -35,7 +35,7 @@ typedef struct key_text {
     size_t size, needed;
 } key_text;
 
-static void put(key_text *key, const char *text, size_t length)
+static void append_bytes(key_text *key, const char *text, size_t length)
 {
     if (key->needed + length < key->size) {
         memcpy(key->buffer + key->needed, text, length);
@@ -44,12 +44,12 @@ static void put(key_text *key, const char *text, size_t length)
     key->needed += length;
 }
 
-static void add(key_text *key, char separator, const char *name, const char *value)
+static void append_field(key_text *key, char separator, const char *name, const char *value)
 {
-    put(key, &separator, 1);
-    put(key, name, strlen(name));
-    put(key, "=", 1);
-    put(key, value, strlen(value));
+    append_bytes(key, &separator, 1);
+    append_bytes(key, name, strlen(name));
+    append_bytes(key, "=", 1);
+    append_bytes(key, value, strlen(value));
 }
 
 spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size)
@@ -57,19 +57,19 @@ spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *bu
     char where[MAX_DEVICE_TEXT], value[MAX_FIELD_TEXT];
     key_text key = {buffer, size < SPK_MAX_KEY_TEXT ? size : SPK_MAX_KEY_TEXT, 0};
     SPK_TRY(device_text(device, where));
-    put(&key, KEY_VERSION, strlen(KEY_VERSION));
-    add(&key, ';', "op", problem->op->name);
+    append_bytes(&key, KEY_VERSION, strlen(KEY_VERSION));
+    append_field(&key, ';', "op", problem->op->name);
     for (const spk_key_row *row = problem->op->key; row->name != NULL; row++)
         if (row->exact != NULL && row->exact(problem, value, sizeof value))
-            add(&key, ';', row->name, value);
-    add(&key, ';', "dev", where);
+            append_field(&key, ';', row->name, value);
+    append_field(&key, ';', "dev", where);
     char separator = '|';
     for (const spk_key_row *row = problem->op->key; row->name != NULL; row++) {
         int64_t number = 0;
         if (row->near == NULL || !row->near(problem, &number))
             continue;
         spk_number_text(number, value);
-        add(&key, separator, row->name, value);
+        append_field(&key, separator, row->name, value);
         separator = ';';
     }
     if (key.needed >= key.size)

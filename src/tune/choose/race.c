@@ -186,7 +186,7 @@ static spk_status estimate_long(race *r)
         if (spk_interrupted(search->tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "the race was interrupted");
         spk_search_progress(search, c, false);
-        SPK_TRY(spk_stage_make(search->tuner, search->problem, level, spk_rng_next(&search->rng), 0, &search->room, &stage));
+        SPK_TRY(spk_stage_make(search->tuner, search->problem, level, spk_rng_next(&search->rng), 0, &search->operand_memory, &stage));
         c->batch = 1;
         c->run_us = c->predicted_us * level.share;
         if (spk_search_ready(search, c) && spk_contender_bind(c, stage) == SPK_OK && spk_contender_sample(c, stage, &us))
@@ -384,7 +384,7 @@ static spk_status make_report(race *r, const char *key, spk_report **report)
 
 /* The whole field as the class's evidence, unless there is better. A race among a few given choices joins evidence that there is, and
  * leaves its decision alone. */
-static spk_status keep(race *r, const char *key, bool *kept)
+static spk_status store_evidence(race *r, const char *key, bool *kept)
 {
     spk_search *search = &r->search;
     spk_report *stored = NULL, *made = NULL;
@@ -429,7 +429,7 @@ static bool anything_measured(const spk_search *search)
     return false;
 }
 
-static spk_status make_room(race *r)
+static spk_status reserve_lists(race *r)
 {
     size_t count = (size_t)r->search.count;
     SPK_TRY(spk_calloc(r->search.tuner->mem, count, sizeof *r->meets, &r->meets));
@@ -455,7 +455,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     r.search.exhaustive = false;
     if (isinf(r.search.budget_us))
         r.search.budget_us = 60e6;
-    SPK_GOTO(make_room(&r));
+    SPK_GOTO(reserve_lists(&r));
     r.search.limit_us = options->budget_s > 0 ? budgets * r.search.budget_us : longest_race_us;
     if (race_options->choices != NULL)
         SPK_GOTO(enter_choices(&r));
@@ -469,7 +469,7 @@ spk_status spk_tune_race(const spk_tuner *tuner, const spk_problem *problem, con
     spk_measuring_end(held);
     if (status != SPK_OK && (status != SPK_ERR_INTERRUPTED || !anything_measured(&r.search)))
         goto done;
-    spk_status made_status = race_options->keep ? keep(&r, class.key, &kept) : SPK_OK;
+    spk_status made_status = race_options->keep ? store_evidence(&r, class.key, &kept) : SPK_OK;
     if (made_status == SPK_OK)
         made_status = make_report(&r, class.key, &made);
     if (made_status == SPK_OK)

@@ -27,13 +27,13 @@ spk_status spk_tune_bind(const spk_tuner *tuner, const spk_problem *problem, con
 /* Sets choice->proof, where there are proofs: of this problem, and of others that the host cannot tell from it. */
 void spk_tune_name_proof(const spk_tuner *tuner, const spk_problem *problem, spk_choice *choice);
 
-/* Binds the best of the cost model's candidates that takes any pointers and is proved; other->kernel and bound->kernel are NULL where there
- * is none (other.c). first: what the plan runs otherwise. */
-void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
-                         spk_choice *other, spk_bound *bound);
+/* Binds the best of the cost model's candidates that takes any pointers and is proved; fallback->kernel and bound->kernel are NULL where
+ * there is none (fallback.c). first: what the plan runs otherwise. */
+void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                            spk_choice *fallback, spk_bound *bound);
 
 /* After something was found wrong: what was found before may be that. */
-void spk_tune_forget_others(void);
+void spk_tune_forget_fallbacks(void);
 
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);

@@ -222,9 +222,9 @@ static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int
             list[i]->sample_count = 0;
         list[i]->least_us = have == 0 ? INFINITY : list[i]->samples[0];
         list[i]->alive = true;
-        if (list[i]->sample_room < most) {
+        if (list[i]->sample_capacity < most) {
             SPK_TRY(spk_realloc(tuner->mem, &list[i]->samples, (size_t)most, sizeof(double)));
-            list[i]->sample_room = most;
+            list[i]->sample_capacity = most;
         }
     }
     return SPK_OK;

@@ -8,28 +8,29 @@
 /* ---- operands.c: random operands in device memory, several sets where the caches shall be cold */
 
 /* Device memory that the stages of a search use one after the other: fresh pages cost more than all else in making operands. */
-typedef struct spk_room {
+typedef struct spk_operand_memory {
     void *memory, *workspace; /* of all arrays; shared by all candidates, as large as the largest needs */
     size_t bytes, touched, workspace_bytes;
     double limit_us; /* more sets than one are made for so long at most; 0: no limit */
-} spk_room;
+} spk_operand_memory;
 
-void spk_room_release(spk_device *device, spk_room *room);
+void spk_operand_memory_release(spk_device *device, spk_operand_memory *operand_memory);
 
 typedef struct spk_operands {
     const spk_tuner *tuner;     /* borrowed */
     const spk_problem *problem; /* borrowed */
     spk_device *device;
     spk_mem mem;
-    size_t bytes[SPK_MAX_OPERANDS];  /* of one array, 0 where the problem has none */
-    int64_t sets, next;              /* next: the set of the next run */
-    spk_args *args;                  /* sets; alpha = beta = 1 */
-    spk_room *room, own;             /* room: the search's, or its own */
-    void *staging[SPK_MAX_OPERANDS]; /* host copies of set 0 where the host cannot read device memory */
+    size_t bytes[SPK_MAX_OPERANDS];          /* of one array, 0 where the problem has none */
+    int64_t sets, next;                      /* next: the set of the next run */
+    spk_args *args;                          /* sets; alpha = beta = 1 */
+    spk_operand_memory *operand_memory, own; /* operand_memory: the search's, or its own */
+    void *staging[SPK_MAX_OPERANDS];         /* host copies of set 0 where the host cannot read device memory */
 } spk_operands;
 
-/* room NULL: memory of its own. SPK_ERR_INTERRUPTED as soon as the tuner is. */
-spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands);
+/* operand_memory NULL: memory of its own. SPK_ERR_INTERRUPTED as soon as the tuner is. */
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operand_memory *operand_memory,
+                             spk_operands **operands);
 void spk_operands_release(spk_operands **operands); /* accepts NULL */
 size_t spk_operands_set_bytes(const spk_problem *problem);
 
@@ -105,7 +106,7 @@ typedef struct spk_contender {
     double run_us, quick_us;   /* of its last run or sample here (0: none yet), and the lower quartile of that sample's runs */
     double brief_us, least_us; /* the least run of its last sample, and of all rounds of the last phase */
     int batch;                 /* runs a sample */
-    int sample_count, sample_room;
+    int sample_count, sample_capacity;
     double *samples; /* interleaved samples of the last phase, by round */
     double median_us, spread_us;
     spk_candidate_status status;
@@ -138,7 +139,7 @@ spk_level spk_level_for(const spk_tuner *tuner, const spk_problem *problem, doub
 
 /* check_us: what the oracle may cost; 0: no checks. */
 spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us,
-                          spk_room *room, spk_stage **stage);
+                          spk_operand_memory *operand_memory, spk_stage **stage);
 void spk_stage_release(spk_stage **stage); /* accepts NULL */
 double spk_stage_share(const spk_stage *stage, const spk_contender *contender);
 

@@ -78,7 +78,7 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 {
     const spk_device *device = o->device;
     double free_bytes = free_memory(o->device);
-    free_bytes += free_bytes > 0 ? (double)o->room->touched : 0;
+    free_bytes += free_bytes > 0 ? (double)o->operand_memory->touched : 0;
     SPK_TRY(fits(set_bytes, free_bytes));
     o->sets = 1;
     double touched = touched_bytes(o);
@@ -87,8 +87,8 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     int64_t last_cache = device->l3_bytes > 0 ? device->l3_bytes : device->l2_bytes > 0 ? device->l2_bytes : INT64_C(32) << 20;
     /* samples that begin anew (spk_operands_time) leave up to half of the sets aside */
     double times = device->backend->capturing != NULL ? 4.0 : 2.0;
-    double wanted = times * (double)last_cache / touched + 2, room = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
-    wanted = wanted < room ? wanted : room;
+    double wanted = times * (double)last_cache / touched + 2, fitting = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
+    wanted = wanted < fitting ? wanted : fitting;
     o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
     return SPK_OK;
 }
@@ -113,7 +113,7 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elemen
 
 /* Lays `from` out again and again, beginning at offset. Where the device has its own memory the host sends it once, and it is doubled
  * there; on the CPU a source that stays in the cache is faster. Fresh pages make this slow: it can be interrupted between pieces. */
-static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
+static spk_status fill_repeating(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
 {
     spk_device *device = o->device;
     const bool far = device->backend->id != SPK_BACKEND_CPU;
@@ -138,7 +138,7 @@ static spk_status fill(const spk_operands *o, char *to, size_t bytes, const char
 
 static void lay_out(spk_operands *o)
 {
-    char *at = o->room->memory;
+    char *at = o->operand_memory->memory;
     for (int64_t set = 0; set < o->sets; set++) {
         spk_args *args = &o->args[set];
         *args = (spk_args){.workspace = NULL};
@@ -190,7 +190,7 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
     noise pools[SPK_MAX_OPERANDS] = {0};
     spk_rng rng;
     spk_rng_seed(&rng, seed);
-    double deadline = spk_work_us() + (o->room->limit_us > 0 ? o->room->limit_us : INFINITY);
+    double deadline = spk_work_us() + (o->operand_memory->limit_us > 0 ? o->operand_memory->limit_us : INFINITY);
     spk_status status = make_pools(o, &rng, pools);
     for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
         if (set > 0 && spk_work_us() > deadline)
@@ -204,10 +204,10 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
                 status = fill_index(o, i, spk_rng_next(&rng), at);
             } else {
                 const size_t offset = (size_t)spk_rng_below(&rng, (uint64_t)pools[i].elements) * element_bytes;
-                status = fill(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
+                status = fill_repeating(o, at, o->bytes[i], pools[i].values, (size_t)pools[i].elements * element_bytes, offset);
             }
-            size_t end = (size_t)(at - (char *)o->room->memory) + o->bytes[i];
-            o->room->touched = o->room->touched > end ? o->room->touched : end;
+            size_t end = (size_t)(at - (char *)o->operand_memory->memory) + o->bytes[i];
+            o->operand_memory->touched = o->operand_memory->touched > end ? o->operand_memory->touched : end;
         }
     }
     for (int i = 0; i < SPK_MAX_OPERANDS; i++)
@@ -216,29 +216,30 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
     return status;
 }
 
-/* ------------------------------------------------------------------------------------------------ room */
+/* ------------------------------------------------------------------------------------------------ memory of operands */
 
-void spk_room_release(spk_device *device, spk_room *room)
+void spk_operand_memory_release(spk_device *device, spk_operand_memory *operand_memory)
 {
-    spk_device_give(device, room->memory, room->bytes, spk_device_own_stream(device));
-    spk_device_give(device, room->workspace, room->workspace_bytes, spk_device_own_stream(device));
-    *room = (spk_room){.limit_us = room->limit_us};
+    spk_device_give(device, operand_memory->memory, operand_memory->bytes, spk_device_own_stream(device));
+    spk_device_give(device, operand_memory->workspace, operand_memory->workspace_bytes, spk_device_own_stream(device));
+    *operand_memory = (spk_operand_memory){.limit_us = operand_memory->limit_us};
 }
 
-static spk_status take_room(spk_operands *o, size_t bytes)
+static spk_status take_operand_memory(spk_operands *o, size_t bytes)
 {
-    spk_room *room = o->room;
-    if (room->bytes >= bytes)
+    spk_operand_memory *operand_memory = o->operand_memory;
+    if (operand_memory->bytes >= bytes)
         return SPK_OK;
-    spk_device_give(o->device, room->memory, room->bytes, spk_device_own_stream(o->device));
-    room->memory = NULL;
-    room->bytes = room->touched = 0;
-    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &room->memory));
-    room->bytes = bytes;
+    spk_device_give(o->device, operand_memory->memory, operand_memory->bytes, spk_device_own_stream(o->device));
+    operand_memory->memory = NULL;
+    operand_memory->bytes = operand_memory->touched = 0;
+    SPK_TRY(spk_device_take(o->device, bytes, spk_device_own_stream(o->device), &operand_memory->memory));
+    operand_memory->bytes = bytes;
     return SPK_OK;
 }
 
-spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_room *room, spk_operands **operands)
+spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem, uint64_t seed, spk_operand_memory *operand_memory,
+                             spk_operands **operands)
 {
     spk_operands *made = NULL;
     spk_status status;
@@ -247,14 +248,14 @@ spk_status spk_operands_make(const spk_tuner *tuner, const spk_problem *problem,
     made->problem = problem;
     made->device = tuner->device;
     made->mem = *tuner->mem;
-    made->room = room != NULL ? room : &made->own;
+    made->operand_memory = operand_memory != NULL ? operand_memory : &made->own;
     size_t set_bytes = array_bytes(problem, made->bytes);
     SPK_GOTO(choose_sets(made, set_bytes));
     SPK_GOTO(spk_alloc(tuner->mem, (size_t)made->sets, sizeof *made->args, &made->args));
     size_t again = set_bytes; /* of each set but the first */
     if (spk_problem_static_operand(problem) >= 0)
         again -= lines(made->bytes[spk_problem_static_operand(problem)]);
-    SPK_GOTO(take_room(made, set_bytes + again * (size_t)(made->sets - 1)));
+    SPK_GOTO(take_operand_memory(made, set_bytes + again * (size_t)(made->sets - 1)));
     lay_out(made);
     SPK_GOTO(fill_all(made, seed));
     *operands = made;
@@ -271,7 +272,7 @@ void spk_operands_release(spk_operands **operands)
     if (old == NULL)
         return;
     spk_mem mem = old->mem;
-    spk_room_release(old->device, &old->own);
+    spk_operand_memory_release(old->device, &old->own);
     for (int i = 0; i < SPK_MAX_OPERANDS; i++)
         spk_free(&mem, old->staging[i]);
     spk_free(&mem, old->args);
@@ -292,8 +293,8 @@ static spk_status fill_ones(const spk_operands *o, char *to, size_t bytes)
 /* Written before the first run gets it: fresh pages would make that run slow, and a kernel that counts on zeros shall be found out. */
 static spk_status grow_workspace(spk_operands *o, size_t bytes)
 {
-    spk_room *room = o->room;
-    if (bytes <= room->workspace_bytes)
+    spk_operand_memory *operand_memory = o->operand_memory;
+    if (bytes <= operand_memory->workspace_bytes)
         return SPK_OK;
     void *grown = NULL;
     /* The system may promise more than it has, and end the program when it is used. */
@@ -306,9 +307,9 @@ static spk_status grow_workspace(spk_operands *o, size_t bytes)
         spk_device_give(o->device, grown, bytes, spk_device_own_stream(o->device));
         return status;
     }
-    spk_device_give(o->device, room->workspace, room->workspace_bytes, spk_device_own_stream(o->device));
-    room->workspace = grown;
-    room->workspace_bytes = bytes;
+    spk_device_give(o->device, operand_memory->workspace, operand_memory->workspace_bytes, spk_device_own_stream(o->device));
+    operand_memory->workspace = grown;
+    operand_memory->workspace_bytes = bytes;
     return SPK_OK;
 }
 
@@ -318,8 +319,8 @@ spk_status spk_operands_workspace(spk_operands *operands, size_t bytes)
         return SPK_OK;
     SPK_TRY(grow_workspace(operands, bytes));
     for (int64_t set = 0; set < operands->sets; set++) {
-        operands->args[set].workspace = operands->room->workspace;
-        operands->args[set].workspace_bytes = operands->room->workspace_bytes;
+        operands->args[set].workspace = operands->operand_memory->workspace;
+        operands->args[set].workspace_bytes = operands->operand_memory->workspace_bytes;
     }
     return SPK_OK;
 }

@@ -171,7 +171,7 @@ static double cut_sizes(const spk_problem *problem, spk_level level, spk_problem
 }
 
 spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, spk_level level, uint64_t seed, double check_us,
-                          spk_room *room, spk_stage **out)
+                          spk_operand_memory *operand_memory, spk_stage **out)
 {
     spk_stage *made = NULL;
     spk_status status;
@@ -186,7 +186,7 @@ spk_status spk_stage_make(const spk_tuner *tuner, const spk_problem *problem, sp
         made->row_share = width * (double)made->problem.m / (double)problem->m;
         made->share = blocks > 0 ? width * (double)made->sample->nnzb / blocks : made->row_share;
     }
-    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, room, &made->operands));
+    SPK_GOTO(spk_operands_make(tuner, &made->problem, seed, operand_memory, &made->operands));
     if (check_us > 0)
         SPK_GOTO(spk_checks_make(tuner, &made->problem, made->operands, seed + 1, check_us, &made->checks));
     *out = made;

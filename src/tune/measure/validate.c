@@ -63,7 +63,7 @@ void spk_checks_release(spk_checks **checks)
 /* The rows where kernels go wrong first, then any. */
 static spk_status choose_rows(const spk_problem *p, expected *e, spk_rng *rng)
 {
-    spk_row_list list = {.rows = e->rows, .limit = spk_problem_output_rows(p, e->output), .room = MOST_ROWS};
+    spk_row_list list = {.rows = e->rows, .limit = spk_problem_output_rows(p, e->output), .capacity = MOST_ROWS};
     if (p->op->hard_rows != NULL)
         SPK_TRY(p->op->hard_rows(p, e->output, rng, &list));
     spk_row_list_add(&list, list.limit - 1);
@@ -76,18 +76,18 @@ static spk_status choose_rows(const spk_problem *p, expected *e, spk_rng *rng)
 
 /* ------------------------------------------------------------------------------------------------ what must be there */
 
-static spk_status make_room(spk_checks *c, expected *e, int64_t more)
+static spk_status reserve_expected(spk_checks *c, expected *e, int64_t more)
 {
-    const size_t room = (size_t)(e->used + more);
-    SPK_TRY(spk_realloc(&c->mem, &e->want, room, sizeof(double)));
-    SPK_TRY(spk_realloc(&c->mem, &e->magnitude, room, sizeof(double)));
+    const size_t capacity = (size_t)(e->used + more);
+    SPK_TRY(spk_realloc(&c->mem, &e->want, capacity, sizeof(double)));
+    SPK_TRY(spk_realloc(&c->mem, &e->magnitude, capacity, sizeof(double)));
     return spk_realloc(&c->mem, &e->pieces, (size_t)e->piece_count + 1, sizeof *e->pieces);
 }
 
 /* The oracle over some rows and a range of columns. */
-static spk_status ask(spk_checks *c, expected *e, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
+static spk_status compute_expected(spk_checks *c, expected *e, const spk_args *host, int first_row, int rows, int64_t col0, int64_t cols)
 {
-    SPK_TRY(make_room(c, e, rows * cols));
+    SPK_TRY(reserve_expected(c, e, rows * cols));
     const spk_oracle_ask asked = {.output = e->output,
                                   .rows = e->rows + first_row,
                                   .row_count = rows,
@@ -114,7 +114,7 @@ static spk_status ask_all(spk_checks *c, expected *e, const spk_args *host, spk_
         int chunk = rows == 0 ? 1 : CHUNK_ROWS;
         chunk = chunk < e->row_count - rows ? chunk : e->row_count - rows;
         for (int w = 0; w < (whole ? 1 : WINDOWS); w++)
-            SPK_TRY(ask(c, e, host, rows, chunk, starts[w], whole ? n : WINDOW));
+            SPK_TRY(compute_expected(c, e, host, rows, chunk, starts[w], whole ? n : WINDOW));
         rows += chunk;
     }
     double spent = spk_work_us() - start, column_us = fmax(spent, 1) / ((double)rows * WINDOWS * WINDOW);
@@ -125,7 +125,7 @@ static spk_status ask_all(spk_checks *c, expected *e, const spk_args *host, spk_
         int64_t cols = left < column_us * (double)n ? (int64_t)(left / column_us) : n;
         if (cols < WINDOW)
             break;
-        SPK_TRY(ask(c, e, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
+        SPK_TRY(compute_expected(c, e, host, row, 1, cols < n ? (int64_t)spk_rng_below(rng, (uint64_t)(n - cols) + 1) : 0, cols));
     }
     return SPK_OK;
 }

@@ -138,18 +138,18 @@ static int candidates_of(const spk_tuner *tuner, const spk_problem *problem, con
     return kernel->operation == problem->op->id && kernel->backend == tuner->device->backend->id ? spk_params_count(kernel) : 0;
 }
 
-/* Contenders, and the room for them. */
+/* Contenders, and how many there is memory for. */
 typedef struct gathered {
     spk_contender *all;
-    int count, room;
+    int count, capacity;
 } gathered;
 
 static spk_status next(const spk_tuner *tuner, gathered *g, spk_contender **contender)
 {
-    if (g->count == g->room) {
-        const int room = g->room > 0 ? 2 * g->room : 64;
-        SPK_TRY(spk_realloc(tuner->mem, &g->all, (size_t)room, sizeof *g->all));
-        g->room = room;
+    if (g->count == g->capacity) {
+        const int capacity = g->capacity > 0 ? 2 * g->capacity : 64;
+        SPK_TRY(spk_realloc(tuner->mem, &g->all, (size_t)capacity, sizeof *g->all));
+        g->capacity = capacity;
     }
     *contender = &g->all[g->count++];
     **contender = (spk_contender){.kernel = NULL};
@@ -184,11 +184,11 @@ static spk_status gather(const spk_tuner *tuner, const spk_problem *problem, con
     return SPK_OK;
 }
 
-static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool only_eligible, int room,
-                       spk_contender **contenders, int *count)
+static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool only_eligible,
+                       int capacity, spk_contender **contenders, int *count)
 {
-    gathered g = {.room = room};
-    spk_status status = room > 0 ? spk_alloc(tuner->mem, (size_t)room, sizeof *g.all, &g.all) : SPK_OK;
+    gathered g = {.capacity = capacity};
+    spk_status status = capacity > 0 ? spk_alloc(tuner->mem, (size_t)capacity, sizeof *g.all, &g.all) : SPK_OK;
     if (status == SPK_OK)
         status = gather(tuner, problem, options, only_eligible, &g);
     if (status != SPK_OK) {
@@ -260,10 +260,10 @@ spk_status spk_no_candidate(const spk_contender *contenders, int count, const sp
         if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why))
             continue;
         last = c->kernel->name;
-        const int room = (int)sizeof text - used;
-        const int length = snprintf(text + used, (size_t)room, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name,
+        const int left_bytes = (int)sizeof text - used;
+        const int length = snprintf(text + used, (size_t)left_bytes, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name,
                                     status_words(c->status), c->why[0] != '\0' ? ", " : "", c->why);
-        if (length >= room || others > 0) { /* reasons are told whole, or not at all */
+        if (length >= left_bytes || others > 0) { /* reasons are told whole, or not at all */
             text[used] = '\0';
             others++;
         } else {

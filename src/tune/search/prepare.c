@@ -23,7 +23,7 @@ static void refuse(spk_contender *c, const spk_prepared *answer)
     snprintf(c->why, sizeof c->why, "%s", answer->why[0] != '\0' ? answer->why : spk_status_name(answer->status));
 }
 
-static void tell(const spk_search *search, spk_contender **list, int count)
+static void show_progress(const spk_search *search, spk_contender **list, int count)
 {
     const spk_tuner *tuner = search->tuner;
     int programs = 0;
@@ -46,7 +46,7 @@ static spk_status prepare(spk_search *search, spk_contender **list, int count)
     SPK_TRY(spk_calloc(tuner->mem, (size_t)count, sizeof *answers, &answers));
     for (int i = 0; i < count; i++)
         answers[i] = (spk_prepared){.kernel = list[i]->kernel, .params = list[i]->params};
-    tell(search, list, count);
+    show_progress(search, list, count);
     spk_status status = device->backend->prepare(device, search->problem, answers, count, tuner->interrupted);
     for (int i = 0; status == SPK_OK && i < count; i++) {
         list[i]->prepared = answers[i].status != SPK_ERR_INTERRUPTED;

@@ -151,7 +151,7 @@ static bool seen_enough(const screening *s, const spk_contender *c, double least
 }
 
 /* A few samples; the least counts, as noise only adds. */
-static spk_status look(screening *s, spk_contender *c, double run_us, double best)
+static spk_status screen_contender(screening *s, spk_contender *c, double run_us, double best)
 {
     int taken = 0, clean = 0;
     double least = INFINITY, next = INFINITY;
@@ -195,7 +195,7 @@ static spk_status screen_one(screening *s, spk_contender *c)
     if (s->stage->checks == NULL)
         run_us = c->full_us / scaled(s, c, 1);
     if (fit && !timed_out(s, c, run_us, best))
-        status = look(s, c, run_us, best);
+        status = screen_contender(s, c, run_us, best);
     spk_contender_unbind(c);
     return status;
 }
@@ -259,7 +259,7 @@ static spk_status make_stage(screening *s, bool checked)
     for (int i = 0; i < s->count; i++)
         s->pool[i]->screened = false;
     double check_us = !checked ? 0 : fmin(s->at.share < 1 ? 30e3 : 50e3, 0.05 * search->budget_us);
-    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->room, &s->stage);
+    return spk_stage_make(search->tuner, search->problem, s->at, spk_rng_next(&search->rng), check_us, &search->operand_memory, &s->stage);
 }
 
 static spk_status screen_all(screening *s, bool checked)

@@ -51,7 +51,7 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
     made.tolerance = options->tolerance > 0 ? options->tolerance : spk_problem_tolerance(problem, spk_problem_first_output(problem));
     spk_rng_seed(&made.rng, made.seed);
     made.start_us = spk_work_us();
-    made.room.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;
+    made.operand_memory.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &made.contenders, &made.count));
     *search = made;
     return SPK_OK;
@@ -61,7 +61,7 @@ void spk_search_end(spk_search *search)
 {
     if (search->contenders != NULL)
         spk_contenders_release(search->tuner, &search->contenders, search->count);
-    spk_room_release(search->tuner->device, &search->room);
+    spk_operand_memory_release(search->tuner->device, &search->operand_memory);
 }
 
 static spk_load load_now(const spk_tuner *tuner)
@@ -154,7 +154,7 @@ static double check_limit_us(const spk_search *search)
 spk_status spk_search_whole(spk_search *search, spk_stage **stage)
 {
     return spk_stage_make(search->tuner, search->problem, (spk_level){.share = 1}, spk_rng_next(&search->rng), check_limit_us(search),
-                          &search->room, stage);
+                          &search->operand_memory, stage);
 }
 
 /* ------------------------------------------------------------------------------------------------ finals */
@@ -163,7 +163,7 @@ static spk_status make_samples(const spk_tuner *tuner, spk_contender **list, int
 {
     for (int i = 0; i < count; i++) {
         SPK_TRY(spk_realloc(tuner->mem, &list[i]->samples, MOST_ROUNDS, sizeof(double)));
-        list[i]->sample_room = MOST_ROUNDS;
+        list[i]->sample_capacity = MOST_ROUNDS;
     }
     return SPK_OK;
 }
@@ -182,7 +182,7 @@ static int within_reach(spk_contender **list, int count)
 
 /* Whether the budget has room for one more finalist: some rounds with a few, good rounds with more. A run that is a sample by itself has
  * been paid for when it is checked. */
-static bool has_room(const spk_search *search, int in, double round_us, bool have_sample)
+static bool has_budget_for_one_more(const spk_search *search, int in, double round_us, bool have_sample)
 {
     double left = spk_search_left_us(search, 1);
     if (in == 0 || isinf(left))
@@ -199,8 +199,8 @@ static int most_finalists(const spk_search *search)
     if (packed < 0)
         return INT_MAX;
     double bytes = (double)spk_operand_bytes(&search->problem->operand[packed], search->problem->batch);
-    double room = 0.25 * (double)search->tuner->device->backend->free_memory(search->tuner->device) / fmax(bytes, 1);
-    return room > 1e6 ? INT_MAX : room > 2 ? (int)room : 2;
+    double sets = 0.25 * (double)search->tuner->device->backend->free_memory(search->tuner->device) / fmax(bytes, 1);
+    return sets > 1e6 ? INT_MAX : sets > 2 ? (int)sets : 2;
 }
 
 /* Admits survivors in their order while there is room. Those checked on this stage before are not again. */
@@ -212,7 +212,7 @@ static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int
     for (int i = 0; i < count; i++) {
         spk_contender *c = list[i];
         double run_us = c->full_us;
-        if (in >= most || !has_room(search, in, round_us + spk_sample_us(run_us), *have_sample)) {
+        if (in >= most || !has_budget_for_one_more(search, in, round_us + spk_sample_us(run_us), *have_sample)) {
             c->status = SPK_CANDIDATE_PRUNED;
             snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals",
                      c->full_us / best_us);

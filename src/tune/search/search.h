@@ -59,7 +59,7 @@ typedef struct spk_search {
     int least_rounds; /* by_row: that those who meet have, unless the budget ended */
     double limit_us;  /* race: nobody begins so long after the start; 0: no such limit */
     spk_rng rng;
-    spk_room room;
+    spk_operand_memory operand_memory;
     int done, total;             /* progress */
     int chosen;                  /* contender, -1 */
     spk_load load;               /* of the processors when the measuring began */

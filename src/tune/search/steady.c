@@ -17,14 +17,14 @@ static const double most_us = 700e3; /* of these rounds: five to ten of two doze
 /* What the rounds before have found of a contender. */
 typedef struct earlier {
     double *samples, median_us, spread_us;
-    int count, room;
+    int count, capacity;
 } earlier;
 
 static void put_aside(spk_contender *c, earlier *kept)
 {
-    *kept = (earlier){c->samples, c->median_us, c->spread_us, c->sample_count, c->sample_room};
+    *kept = (earlier){c->samples, c->median_us, c->spread_us, c->sample_count, c->sample_capacity};
     c->samples = NULL;
-    c->sample_count = c->sample_room = 0;
+    c->sample_count = c->sample_capacity = 0;
 }
 
 static void take_back(const spk_tuner *tuner, spk_contender *c, const earlier *kept)
@@ -34,7 +34,7 @@ static void take_back(const spk_tuner *tuner, spk_contender *c, const earlier *k
     c->median_us = kept->median_us;
     c->spread_us = kept->spread_us;
     c->sample_count = kept->count;
-    c->sample_room = kept->room;
+    c->sample_capacity = kept->capacity;
 }
 
 static bool measured(const spk_contender *c)
@@ -88,7 +88,7 @@ static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *
 }
 
 /* *met: whether somebody got through; else all is as it was. */
-static spk_status meet(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool *met)
+static spk_status race_in_rounds(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool *met)
 {
     double end_us = fmin(search->start_us + search->budget_us, spk_work_us() + most_us);
     spk_rounds rounds = {.least = LEAST_ROUNDS, .most = MOST_ROUNDS, .deadline_us = end_us, .rng = &search->rng};
@@ -129,7 +129,7 @@ spk_status spk_steady_run(spk_search *search, spk_stage *stage, spk_contender **
         return SPK_OK;
     SPK_TRY(load(search->tuner, stage, *winner, &keeps_pace));
     if (!keeps_pace)
-        SPK_TRY(meet(search, stage, list, in, &met));
+        SPK_TRY(race_in_rounds(search, stage, list, in, &met));
     int best = spk_rounds_winner(list, met ? in : count, search->by_row, *winner);
     *winner = best >= 0 ? list[best] : NULL;
     for (int i = in; met && i < count; i++)

@@ -72,7 +72,7 @@ static void add_key(const query *q, int64_t key, double *of_q, double *of_k, dou
         of_v[key * p->depth_v + d] += weight * get(q, BACKWARD_GRAD_O, q->row, d);
 }
 
-static void put(const spk_problem *p, const spk_args *args, int operand, int64_t row, int64_t rows, const double *from)
+static void store_rows(const spk_problem *p, const spk_args *args, int operand, int64_t row, int64_t rows, const double *from)
 {
     const int64_t cols = p->operand[operand].cols;
     for (int64_t i = 0; i < rows; i++)
@@ -94,11 +94,11 @@ static void run_head(const spk_problem *p, const spk_args *args, int64_t head_kv
         memset(of_q, 0, (size_t)p->k * sizeof(double));
         for (int64_t i = 0; i < count; i++)
             add_key(&q, keys[i], of_q, of_k, of_v);
-        put(p, args, BACKWARD_GRAD_Q, row, 1, of_q);
+        store_rows(p, args, BACKWARD_GRAD_Q, row, 1, of_q);
     }
     const int64_t written = spk_attention_keys_written(p, args);
-    put(p, args, BACKWARD_GRAD_K, head_kv * p->n, written, of_k);
-    put(p, args, BACKWARD_GRAD_V, head_kv * p->n, written, of_v);
+    store_rows(p, args, BACKWARD_GRAD_K, head_kv * p->n, written, of_k);
+    store_rows(p, args, BACKWARD_GRAD_V, head_kv * p->n, written, of_v);
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

@@ -25,7 +25,7 @@ static void remember(uint64_t class, const spk_choice *choice)
 }
 
 static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, uint64_t class,
-                            spk_choice *other, spk_bound *bound)
+                            spk_choice *fallback, spk_bound *bound)
 {
     const char *why = NULL;
     pthread_mutex_lock(&lock);
@@ -38,11 +38,11 @@ static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, 
     spk_tune_name_proof(tuner, problem, &now);
     if (strcmp(now.proof, known.choice.proof) != 0 || spk_tune_bind(tuner, problem, &now, bound) != SPK_OK)
         return false;
-    *other = now;
+    *fallback = now;
     return true;
 }
 
-void spk_tune_forget_others(void)
+void spk_tune_forget_fallbacks(void)
 {
     pthread_mutex_lock(&lock);
     memset(answers, 0, sizeof answers);
@@ -80,14 +80,14 @@ static bool class_of(const spk_tuner *tuner, const spk_problem *problem, const s
     return true;
 }
 
-void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
-                         spk_choice *other, spk_bound *bound)
+void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                            spk_choice *fallback, spk_bound *bound)
 {
     spk_tune_options any = *options;
     uint64_t class = 0;
     any.only = any.choice = NULL;
-    other->kernel = bound->kernel = NULL;
-    if (!class_of(tuner, problem, options, first, &class) || bind_remembered(tuner, problem, &any, class, other, bound))
+    fallback->kernel = bound->kernel = NULL;
+    if (!class_of(tuner, problem, options, first, &class) || bind_remembered(tuner, problem, &any, class, fallback, bound))
         return;
     spk_class keys;
     spk_contender *contenders = NULL;
@@ -102,14 +102,14 @@ void spk_tune_bind_other(const spk_tuner *tuner, const spk_problem *problem, con
         int best = -1;
         if (spk_proved_best(tuner, problem, contenders, count, &best) != SPK_OK || best < 0)
             break;
-        *other = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params};
-        spk_tune_name_proof(tuner, problem, other);
-        if (spk_tune_bind(tuner, problem, other, bound) != SPK_OK)
+        *fallback = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params};
+        spk_tune_name_proof(tuner, problem, fallback);
+        if (spk_tune_bind(tuner, problem, fallback, bound) != SPK_OK)
             leave_row(contenders, count, contenders[best].row);
     }
     spk_contenders_release(tuner, &contenders, count);
     if (bound->kernel != NULL)
-        remember(class, other);
+        remember(class, fallback);
     else
-        other->kernel = NULL;
+        fallback->kernel = NULL;
 }

@@ -1,0 +1,148 @@
+/* Attention of plain tensors, called straight from Python. */
+#include <array>
+#include <cmath>
+
+#include "direct.h"
+#include "handover.h"
+#include "ops.h"
+
+namespace sparse_autotune {
+
+namespace {
+
+enum { Q, K, V, OPERANDS };
+enum { LEFT = OPERANDS, RIGHT, FIRST, SCALE, SOFTCAP, FLAGS, SHARED, ARGUMENTS };
+
+/* 1: yes; 0: no; -1: an exception is set. */
+int is_on_cpu(PyObject *tensor)
+{
+    static PyObject *is_cpu = PyUnicode_InternFromString("is_cpu");
+    const Owned found(PyObject_GetAttr(tensor, is_cpu));
+    return found.get() == nullptr ? -1 : found.get() == Py_True;
+}
+
+/* Whether autograd would keep something. 1: no; 0: yes; -1: an exception is set. */
+int wants_no_gradient(PyObject *const *args)
+{
+    static PyObject *requires_grad = PyUnicode_InternFromString("requires_grad");
+    if (!aoti_torch_grad_mode_is_enabled())
+        return 1;
+    for (int i = 0; i < OPERANDS; i++) {
+        const Owned wanted(PyObject_GetAttr(args[i], requires_grad));
+        if (wanted.get() != Py_False)
+            return wanted.get() == nullptr ? -1 : 0;
+    }
+    return 1;
+}
+
+/* None, or a number that the library takes; false: something else. */
+bool read_scale(PyObject *object, std::optional<double> *scale)
+{
+    if (object == Py_None)
+        return true;
+    if (!PyFloat_Check(object))
+        return false;
+    *scale = PyFloat_AsDouble(object);
+    return std::fabs(**scale) <= 1e38;
+}
+
+bool has_dtype(int32_t dtype)
+{
+    static const int32_t known[] = {aoti_torch_dtype_float32(), aoti_torch_dtype_float64(), aoti_torch_dtype_float16(),
+                                    aoti_torch_dtype_bfloat16()};
+    for (const int32_t one : known)
+        if (dtype == one)
+            return true;
+    return false;
+}
+
+int32_t device_type(const Tensor &t)
+{
+    int32_t type = 0;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(t.get(), &type));
+    return type;
+}
+
+bool is_strided(const Tensor &t)
+{
+    int32_t layout = 0;
+    STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_layout(t.get(), &layout));
+    return layout == aoti_torch_layout_strided();
+}
+
+/* Whether the operands are on the CPU and fit, none of them empty. What does not is for the operator, or PyTorch, which say what is wrong.
+ */
+bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, bool shared)
+{
+    const int64_t head = rows_first ? 2 : 1, row = rows_first ? 1 : 2;
+    for (const Tensor *t : {&q, &k, &v})
+        if (device_type(*t) != aoti_torch_device_type_cpu() || !is_strided(*t) || t->dim() != 4)
+            return false;
+    const int32_t dtype = dtype_of(q);
+    if (!has_dtype(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)
+        return false;
+    const auto of_q = q.sizes(), of_k = k.sizes(), of_v = v.sizes();
+    if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0)
+        return false;
+    const bool heads = shared ? of_q[head] % of_k[head] == 0 : of_q[head] == of_k[head];
+    return heads && of_q[0] == of_k[0] && of_q[3] == of_k[3] && of_k[0] == of_v[0] && of_k[head] == of_v[head] && of_k[row] == of_v[row];
+}
+
+/* 1: taken; 0: not for here; -1: an exception is set. */
+int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tensor>, OPERANDS> *tensors, AttendOptions *o)
+{
+    if (!is_set_up() || count != ARGUMENTS || !read_scale(args[SCALE], &o->scale) || !PyFloat_Check(args[SOFTCAP]))
+        return 0;
+    for (int i = 0; i < OPERANDS; i++)
+        if (!is_plain(args[i]))
+            return 0;
+    int found = is_on_cpu(args[Q]); /* what is commonly not for here comes first, and costs little */
+    if (found == 1)
+        found = wants_no_gradient(args);
+    if (found == 1)
+        found = unwatched();
+    for (int i = 0; i < OPERANDS && found == 1; i++)
+        found = is_not_negated(args[i]);
+    if (found != 1)
+        return found;
+    o->softcap = PyFloat_AsDouble(args[SOFTCAP]);
+    int64_t *const numbers[] = {&o->window_left, &o->window_right, &o->sinks};
+    for (int i = 0; i < 3; i++)
+        *numbers[i] = PyLong_AsLongLong(args[LEFT + i]);
+    o->flags = PyLong_AsLongLong(args[FLAGS]);
+    if (PyErr_Occurred())
+        return -1;
+    for (int i = 0; i < OPERANDS; i++) {
+        (*tensors)[i] = from_python(args[i]);
+        if (!(*tensors)[i])
+            return -1;
+    }
+    const auto &[q, k, v] = *tensors;
+    try {
+        return fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True);
+    } catch (const std::exception &) { /* a nested tensor has no sizes */
+        return 0;
+    }
+}
+
+} // namespace
+
+PyObject *direct_attention(PyObject *, PyObject *const *args, Py_ssize_t count)
+{
+    return guarded([&]() -> PyObject * {
+        std::array<std::optional<Tensor>, OPERANDS> tensors;
+        AttendOptions options = {};
+        options.block_rows = options.block_cols = options.mask_heads = options.mask_items = 1;
+        const int taken = take(args, count, &tensors, &options);
+        if (taken != 1)
+            return taken < 0 ? nullptr : Py_NewRef(Py_NotImplemented);
+        std::optional<Tensor> out;
+        {
+            Unlocked free;
+            out = attended(attend_of(*tensors[Q], *tensors[K], *tensors[V], options));
+        }
+        return to_python(*out);
+    });
+}
+
+} // namespace sparse_autotune
