@@ -387,8 +387,8 @@ fn what_is_no_problem_is_refused() {
         at_once
     };
     run(Attention::new(3, 4, 2)).unwrap();
-    refused(run(Attention::new(3, 4, 2).causal()), "diagonal = 0");
-    refused(run(Attention::new(3, 4, 2).window_right(2)), "diagonal = 0");
+    refused(run(Attention::new(3, 4, 2).causal()), "diagonal = none");
+    refused(run(Attention::new(3, 4, 2).window_right(2)), "diagonal = none");
     refused(run(Attention::new(3, 3, 2).causal().window_right(2)), "window_right = 2");
     refused(run(Attention::new(3, 3, 2).sinks(2)), "sinks = 2");
     refused(run(Attention::new(3, 3, 2).heads(3).heads_kv(2)), "heads_kv = 2");
@@ -662,7 +662,7 @@ fn wrong_numbers_are_refused() {
     refused(run(&packed, of(&[-1, 4], &[6, 6])), "query_ends[0] = -1");
     refused(run(&packed, of(&[1, 4], &[6, 7])), "key_ends[1] = 7: the sequence begins at 6, and there are 6 keys");
     refused(run(&Attention::new(4, 6, 2).batch(2).sequences(2), none), "batch = 2 with sequences = 2");
-    refused(run(&Attention::new(4, 4, 2).sequences(2).causal(), none), "diagonal = 0");
+    refused(run(&Attention::new(4, 4, 2).sequences(2).causal(), none), "diagonal = none");
 
     let lengths = Attention::new(1, 6, 2).batch(2).key_lengths();
     run(&lengths, of(&[], &[6, 0])).unwrap();

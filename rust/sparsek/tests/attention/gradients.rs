@@ -353,7 +353,7 @@ fn what_is_no_problem_is_refused() {
     run(Attention::new(3, 4, 2).backward()).unwrap();
     let paged = Attention::new(1, 4, 2).pages(2, 3);
     refused(run(paged.backward()), "page_keys = 2 and pages = 3: K and V in pages have no gradients");
-    refused(run(Attention::new(3, 4, 2).causal().backward()), "diagonal = 0");
+    refused(run(Attention::new(3, 4, 2).causal().backward()), "diagonal = none");
     refused(run(Attention::new(3, 3, 2).heads(3).heads_kv(2).backward()), "heads_kv = 2");
     refused(run(Attention::new(3, 3, 2).backward().ld_grad_q(1)), "ld_grad_q = 1: a row has 2 elements");
     refused(run(Attention::new(3, 3, 2).heads(2).backward().head_stride_grad_v(1)), "head_stride_grad_v = 1");
