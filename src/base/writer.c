@@ -76,15 +76,24 @@ static spk_status open_temporary(spk_writer *w, bool exists, mode_t mode)
     return SPK_OK;
 }
 
+/* What the path leads to. Another writer may make the file between two looks: only a link without a file behind it leads nowhere. */
+static spk_status find_file(const spk_writer *w, struct stat *info, bool *exists)
+{
+    struct stat link;
+    *exists = stat(w->path, info) == 0;
+    if (!*exists && errno == ENOENT && lstat(w->path, &link) == 0) {
+        *exists = stat(w->path, info) == 0;
+        if (!*exists && errno == ENOENT && S_ISLNK(link.st_mode))
+            return spk_fail(SPK_ERR_IO, "%s: cannot write: a symbolic link that leads nowhere", w->path);
+    }
+    return *exists || errno == ENOENT ? SPK_OK : system_fail(errno, w->path, "write");
+}
+
 /* target = the file behind the path's symbolic links, so that a rename replaces that and not the link. */
 static spk_status resolve(spk_writer *w, bool exists)
 {
-    if (!exists) {
-        struct stat link;
-        if (lstat(w->path, &link) == 0)
-            return spk_fail(SPK_ERR_IO, "%s: cannot write: a symbolic link that leads nowhere", w->path);
+    if (!exists)
         return spk_strdup(&w->mem, w->path, &w->target);
-    }
     char *real = realpath(w->path, NULL);
     if (!real)
         return system_fail(errno, w->path, "write");
@@ -101,9 +110,8 @@ static spk_status open_target(spk_writer *w)
         w->fd = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
         return w->fd >= 0 ? SPK_OK : system_fail(errno, w->path, "write");
     }
-    bool exists = stat(w->path, &info) == 0;
-    if (!exists && errno != ENOENT)
-        return system_fail(errno, w->path, "write");
+    bool exists = false;
+    SPK_TRY(find_file(w, &info, &exists));
     if (exists && S_ISDIR(info.st_mode))
         return spk_fail(SPK_ERR_IO, "%s: cannot write: it is a folder", w->path);
     size_t length = strlen(w->path);
