@@ -321,7 +321,11 @@ def test_refusals(worlds):
 def _page(rank, size, page):
     (snippet,) = re.findall(r"^```python\n(.*?)^```", page, re.M | re.S)
     names = {}
-    exec(snippet, names)
+    with pytest.MonkeyPatch.context() as patch:
+        begun = []
+        patch.setattr(torch.distributed, "init_process_group", begun.append)  # the ranks have theirs
+        exec(snippet, names)
+    assert begun == ["gloo"]
     assert names["y"].shape == (2, 32, 64)
 
 
