@@ -39,8 +39,8 @@ struct ring_shared {
     ring_storage<D_STAGES> d;
     ring_storage<K_SLOTS> k;
     ring_storage<V_SLOTS> v;
-    unsigned long long staged[2], used[2]; /* LAG: a slot of scores' gradients is written by all sharers; is read by them */
-    unsigned long long room, given;        /* for a round's part of grad_Q there is room; it is given away */
+    unsigned long long staged[2], used[2];  /* LAG: a slot of scores' gradients is written by all sharers; is read by them */
+    unsigned long long sum_empty, sum_full; /* a round's part of grad_Q may be written; is written */
     attention_backward_step steps[Q_STAGES];
     attention_backward_tile tiles[K_SLOTS];                              /* head_kv -1: there are no more */
     unsigned bad_queries[4], bad_outputs[4], bad_keys[4], bad_values[4]; /* a bit a row: it held what is not finite */
@@ -239,7 +239,7 @@ inline void bulk_add(float *to, unsigned from, int bytes, bool add)
  */
 inline void add_parts(const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker)
 {
-    const unsigned room = smem_address(&shared.room), given = smem_address(&shared.given), from = tiles + AT_SUM;
+    const unsigned empty = smem_address(&shared.sum_empty), full = smem_address(&shared.sum_full), from = tiles + AT_SUM;
     constexpr int bytes = SHAPE.round_floats * 4;
     step_walk walk(order, worker);
     int *turn, wanted;
@@ -251,12 +251,12 @@ inline void add_parts(const attention_backward_order &order, ring_shared &shared
         asm volatile("fence.proxy.async.global;" ::: "memory");
 #pragma unroll
         for (int round = 0; round < ROUNDS; round++) {
-            barrier_wait(given, phase);
+            barrier_wait(full, phase);
             phase ^= 1;
             bulk_add(to + round * SHAPE.round_floats, from, bytes, wanted > 0);
             tma_store_commit();
             tma_store_wait_read<0>();
-            barrier_arrive(room);
+            barrier_arrive(empty);
         }
         asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
         add_release(turn, 1);
@@ -450,14 +450,14 @@ struct consumer {
     ring_place<Q_STAGES> q;
     ring_place<K_SLOTS> k_slot;
     ring_place<V_SLOTS> v_slot;
-    unsigned given; /* parts of grad_Q: ROUNDS a step */
+    unsigned parts; /* of grad_Q: ROUNDS a step */
     unsigned count; /* steps */
     bool bad_tile;  /* K or V of the tile had rows that were not finite */
 
     __device__ __forceinline__ consumer(const attention_backward_task &all, const attention_backward_order &order, ring_shared &shared,
                                         unsigned tiles, int ring_number, int sharer)
         : all(all), task(all.attention), order(order), shared(shared), tiles(tiles), sharer(sharer), barrier(RING_BARRIER + ring_number),
-          given(0), count(0), bad_tile(false)
+          parts(0), count(0), bad_tile(false)
     {
     }
     __device__ __forceinline__ unsigned k_tile() const { return tiles + AT_K + k_slot.stage * SHAPE.k_bytes; }
@@ -503,24 +503,24 @@ struct consumer {
                          tile_at<KEYS>(k_tile() + part % SHAPE.chunks * (KEYS * 128)));
     }
 
-    /* To where another thread brings it from, once it is given away. */
+    /* To shared memory, from where another thread adds it to grad_Q once it is published. */
     __device__ __forceinline__ void stage_part(const float (&sum)[GRAD_COLUMNS / 2])
     {
-        barrier_wait(smem_address(&shared.room), (given & 1) ^ 1); /* at first there is room */
-        given++;
+        barrier_wait(smem_address(&shared.sum_empty), (parts & 1) ^ 1); /* at first it is empty */
+        parts++;
 #pragma unroll
         for (int i = 0; i < GRAD_COLUMNS / 8; i++)
             shared_store_four(tiles + AT_SUM + (sharer * 64 * GRAD_COLUMNS + threadIdx.x % 128 * 4 + i * 512) * 4, &sum[i * 4]);
     }
-    __device__ __forceinline__ void give_away() const
+    __device__ __forceinline__ void publish_part() const
     {
         fence_async_shared();
         __syncwarp();
         if (threadIdx.x % 32 == 0)
-            barrier_arrive(smem_address(&shared.given));
+            barrier_arrive(smem_address(&shared.sum_full));
     }
 
-    __device__ __forceinline__ void tell(unsigned long long &of) const
+    __device__ __forceinline__ void arrive_warp(unsigned long long &of) const
     {
         __syncwarp();
         if (threadIdx.x % 32 == 0)
@@ -644,7 +644,7 @@ inline void consumer::run()
             mma_fence();
             multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
             if (step > LAG)
-                give_away(); /* of the step before: until here tensor cores would have waited for it */
+                publish_part(); /* of the step before: until here tensor cores would have waited for it */
             if (!NUMBERS_AHEAD)
                 take_numbers(lse2, shared.lse2[q.stage]);
             weigh(s, lse2, scale2);
@@ -679,7 +679,7 @@ inline void consumer::run()
             multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
             fence_async_shared();
             if (LAG) {
-                tell(shared.staged[count % 2]);
+                arrive_warp(shared.staged[count % 2]);
                 if (step > 0)
                     barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
             } else
@@ -704,7 +704,7 @@ inline void consumer::run()
                 mma_wait<1>();
                 mma_settle(sum[round - 1]);
                 stage_part(sum[round - 1]);
-                give_away();
+                publish_part();
             }
             /* The next step's scores; after the last step, of K with itself: a branch would make products wait for each other. */
             mma_fence();
@@ -713,7 +713,7 @@ inline void consumer::run()
             mma_wait<1>();
             mma_settle(sum[ROUNDS - 1]);
             if (LAG && step > 0)
-                tell(shared.used[count % 2]);
+                arrive_warp(shared.used[count % 2]);
             if (!LAG || step > 0)
                 stage_part(sum[ROUNDS - 1]);
             if (NUMBERS_AHEAD && !last)
@@ -726,13 +726,13 @@ inline void consumer::run()
             mma_fence();
             multiply_part(sum[0], count - 1, 0);
             if (steps > 1)
-                give_away();
+                publish_part();
             mma_wait<0>();
             mma_settle(sum[0]);
-            tell(shared.used[(count - 1) % 2]);
+            arrive_warp(shared.used[(count - 1) % 2]);
             stage_part(sum[0]);
         }
-        give_away();
+        publish_part();
         mma_settle(dk);
         mma_settle(dv);
         store_keys(tile, dk, dv);
@@ -764,8 +764,8 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
                 barrier_init(smem_address(&shared[ring].staged[slot]), SHARERS * 4);
                 barrier_init(smem_address(&shared[ring].used[slot]), SHARERS * 4);
             }
-            barrier_init(smem_address(&shared[ring].room), 1);
-            barrier_init(smem_address(&shared[ring].given), SHARERS * 4);
+            barrier_init(smem_address(&shared[ring].sum_empty), 1);
+            barrier_init(smem_address(&shared[ring].sum_full), SHARERS * 4);
         }
         barrier_init_fence();
     }
