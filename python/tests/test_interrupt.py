@@ -94,7 +94,7 @@ def test_a_handler_that_does_not_raise_stops_nothing(tmp_path):
         """
         signal.signal(signal.SIGUSR1, lambda number, frame: print("seen"))
         sa.set_options(budget_s=3)
-        send(signal.SIGUSR1, 1)
+        send(signal.SIGUSR1, 0.3)
         y = sa.matmul(A, x)
         print(y.shape[0])
         """,
