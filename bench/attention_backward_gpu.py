@@ -2,31 +2,24 @@
 """Gradients of attention on an NVIDIA GPU beside FlashAttention-4, deterministic and not, cuDNN (PyTorch's scaled_dot_product_attention) and FlexAttention, in alternated rounds of one process.
 
     bench/attention_backward_gpu.py --library build/release/libsparsek.so --out FILE [--peers fa4_ordered,fa4,cudnn,flex] [--device cuda:0] [--rounds 15] [--limit-s 300]
-                                    [--peer-s 90] [--flex-cases NAME ...] [--tune] [--choice TEXT] [--only WORD ...]
+                                    [--peer-s 90] [--flex-cases NAME ...] [--tune] [--row NAME] [--choice TEXT] [--repeats 20] [--only WORD ...]
 
 All get the same numbers, bf16, and O and LSE of a forward pass that is not timed. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts ten products' flops for each pair that the mask
 keeps. Errors are of one head, beside f32. Cases, files and options are as in bench/attention_gpu.py.
 """
-import argparse
 import ctypes as C
-import datetime
-import gc
-import json
 import math
-import os
 import pathlib
 import statistics
 import sys
-import time
 import types
 
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from attention_gpu import BF16, ESTIMATE, TOP_LEFT, case, earlier, graph_of, in_words, kept_pairs, make_pattern, mask_lists, microseconds, within  # noqa: E402
+from attention_gpu import BF16, ESTIMATE, TOP_LEFT, case, graph_of, in_words, kept_pairs, make_pattern, mask_lists, run, timed, within  # noqa: E402
 from race.attention_backward_peers import PEERS, takes_part, version  # noqa: E402
-from race.attention_peers import bars  # noqa: E402
-from race.library import Library, TuneOptions, sized  # noqa: E402
+from race.library import TuneOptions, sized  # noqa: E402
 
 CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
 CASES += [case("full-s1024-d128", 48, 1024, 128, batch=4), case("causal-s1024-d128", 48, 1024, 128, batch=4, causal=1),
@@ -143,7 +136,7 @@ def measured(library, c, device, options):
     launches = max(1, min(10, int(1e12 / flops)))
     graphs, failed, ours = {}, {}, None
     for name in options.peers:
-        if name not in joined(c, options):
+        if name not in options.joined(c):
             continue
         try:
             with within(options.peer_s):
@@ -158,15 +151,7 @@ def measured(library, c, device, options):
         except Exception as reason: # whatever a peer raises, the others go on
             failed[name] = in_words(reason)
             torch.cuda.synchronize()
-    times = {name: [] for name in graphs}
-    until = time.perf_counter() + 0.15
-    while time.perf_counter() < until: # the clock that the power allows
-        for graph, _ in graphs.values():
-            graph.replay()
-        torch.cuda.synchronize()
-    for number in range(options.rounds):
-        for name in list(graphs)[::-1 if number % 2 else 1]:
-            times[name].append(microseconds(graphs[name][0], launches))
+    times = timed(graphs, launches, options.rounds)
     us = {name: statistics.median(values) for name, values in times.items()}
     head_kv = c["heads_kv"] // 2
     wanted = exact(c, lists, q, k, v, grad_o, head_kv)
@@ -193,65 +178,11 @@ def measured(library, c, device, options):
     return result
 
 
-def joined(c, options):
-    """Who takes part in a case."""
-    return {name for name in options.peers if takes_part(name, c) and (name != "flex" or c["name"] in options.flex_cases)}
-
-
-def spoken(r):
-    return ", ".join([f"{name} {r['us'][name]:.1f} us {r['tflops'][name]:.1f} TFLOP/s" + (f" ({r['ratios'][name]:.3f})" if name in r["ratios"] else "") +
-                      f" error {r['errors'][name]:.0e}" for name in r["us"]] + [f"{name}: {why}" for name, why in r.get("failed", {}).items()] + [r["chosen"] or ""])
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--library", required=True)
-    parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--peers", type=lambda text: ["ours", *(name for name in text.split(",") if name not in ("", "ours"))], default=["ours", *PEERS], help="who races beside ours")
-    parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--rounds", type=int, default=15)
+def add_options(parser):
     parser.add_argument("--repeats", type=int, default=20, help="runs of ours whose bits are compared")
-    parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
-    parser.add_argument("--peer-s", type=float, default=90, help="most seconds in which a peer gets ready for a case")
-    parser.add_argument("--flex-cases", nargs="*", default=FLEX_CASES, help="cases that FlexAttention is compiled for, each in a minute or more")
-    parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
     parser.add_argument("--row", help="only this row of the library")
     parser.add_argument("--choice", help="this candidate, as a plan's choice says it")
-    parser.add_argument("--only", nargs="+", default=[""], help="cases whose name has one of these words")
-    options = parser.parse_args()
-    if not set(options.peers) <= {"ours", *PEERS}:
-        parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
-    device, library = torch.device(options.device), Library(options.library, options.device, "")
-    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "command": "bench/attention_backward_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
-                "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
-    results = document["attention_backward"] = earlier(options.out, document, "attention_backward")
-    end = time.perf_counter() + options.limit_s
-    for c in CASES:
-        wanted = joined(c, options)
-        held = any(wanted <= {*r["us"], *r.get("failed", {})} for r in results if all(r.get(key) == value for key, value in c.items()))
-        if held or not any(word in c["name"] for word in options.only):
-            continue
-        if time.perf_counter() > end:
-            print(f"{c['name']}: not measured, {options.limit_s:g} s are over", flush=True)
-            continue
-        try:
-            result = measured(library, c, device, options)
-        except (RuntimeError, torch.OutOfMemoryError) as reason:
-            print(f"{c['name']}: {in_words(reason)}", flush=True)
-            continue
-        finally:
-            gc.collect()
-            torch.cuda.empty_cache()
-        results[:] = [r for r in results if r["name"] != c["name"]] + [result]
-        print(f"{c['name']}: {spoken(result)}", flush=True)
-        document["bars"] = bars(results)
-        temporary = options.out.with_suffix(".part")
-        temporary.write_text(json.dumps(document, indent=1) + "\n")
-        os.replace(temporary, options.out)
-    for name, groups in document.get("bars", {}).items():
-        print(f"{name} over ours: " + ", ".join(f"{group} {found['geometric_mean']:.3f} (least {found['least']:.3f}, {found['cases']} cases)" for group, found in groups.items()))
 
 
 if __name__ == "__main__":
-    main()
+    run("bench/attention_backward_gpu.py", __doc__, "attention_backward", CASES, FLEX_CASES, PEERS, takes_part, version, measured, add_options)

@@ -188,6 +188,20 @@ def microseconds(graph, launches):
     return begin.elapsed_time(end) * 1e3 / launches
 
 
+def timed(graphs, launches, rounds):
+    """Microseconds of a launch of each, in turn, once the clock is the one that the power allows."""
+    times = {name: [] for name in graphs}
+    until = time.perf_counter() + 0.15
+    while time.perf_counter() < until:
+        for graph, _ in graphs.values():
+            graph.replay()
+        torch.cuda.synchronize()
+    for number in range(rounds):
+        for name in list(graphs)[::-1 if number % 2 else 1]:
+            times[name].append(microseconds(graphs[name][0], launches))
+    return times
+
+
 def in_words(reason):
     lines = str(reason).strip().splitlines()
     return f"{type(reason).__name__}: {lines[0][:200] if lines else ''}"
@@ -202,7 +216,7 @@ def measured(library, c, device, options):
     launches = max(1, min(20, int(5e11 / flops)))
     graphs, failed, ours = {}, {}, None
     for name in options.peers:
-        if name not in joined(c, options):
+        if name not in options.joined(c):
             continue
         try:
             with within(options.peer_s):
@@ -217,15 +231,7 @@ def measured(library, c, device, options):
         except Exception as reason: # whatever a peer raises, the others go on
             failed[name] = in_words(reason)
             torch.cuda.synchronize()
-    times = {name: [] for name in graphs}
-    until = time.perf_counter() + 0.15
-    while time.perf_counter() < until: # the clock that the power allows
-        for graph, _ in graphs.values():
-            graph.replay()
-        torch.cuda.synchronize()
-    for number in range(options.rounds):
-        for name in list(graphs)[::-1 if number % 2 else 1]:
-            times[name].append(microseconds(graphs[name][0], launches))
+    times = timed(graphs, launches, options.rounds)
     us = {name: statistics.median(values) for name, values in times.items()}
     errors = {name: float(f"{error(c, lists, q, k, v, out):.2g}") for name, (_, out) in graphs.items()}
     failed.update({name: f"wrong: error {found:g}" for name, found in errors.items() if found > 0.02})
@@ -243,7 +249,7 @@ def measured(library, c, device, options):
     return result
 
 
-def earlier(path, document, kind="attention"):
+def earlier(path, document, kind):
     """What this file holds of the same library on the same device."""
     try:
         held = json.loads(path.read_text())
@@ -252,39 +258,37 @@ def earlier(path, document, kind="attention"):
     return held[kind] if all(held[key] == document[key] for key in ("commit", "device", "rounds")) else []
 
 
-def joined(c, options):
-    """Who takes part in a case."""
-    return {name for name in options.peers if takes_part(name, c) and (name != "flex" or c["name"] in options.flex_cases)}
-
-
 def spoken(r):
     return ", ".join([f"{name} {r['us'][name]:.1f} us {r['tflops'][name]:.1f} TFLOP/s" + (f" ({r['ratios'][name]:.3f})" if name in r["ratios"] else "") +
                       f" error {r['errors'][name]:.0e}" for name in r["us"]] + [f"{name}: {why}" for name, why in r.get("failed", {}).items()] + [r["chosen"] or ""])
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def run(program, description, kind, cases, flex_cases, peers, takes_part, version, measured, add_options=lambda parser: None):
+    """The command line of this file, and of those like it: `measured` gives the result of a case, which goes into FILE under `kind`."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", required=True)
     parser.add_argument("--out", type=pathlib.Path, required=True)
-    parser.add_argument("--peers", type=lambda text: ["ours", *(name for name in text.split(",") if name not in ("", "ours"))], default=["ours", *PEERS], help="who races beside ours")
+    parser.add_argument("--peers", type=lambda text: ["ours", *(name for name in text.split(",") if name not in ("", "ours"))], default=["ours", *peers], help="who races beside ours")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--limit-s", type=float, default=300, help="seconds after which no further case begins")
     parser.add_argument("--peer-s", type=float, default=90, help="most seconds in which a peer gets ready for a case")
-    parser.add_argument("--flex-cases", nargs="*", default=FLEX_CASES, help="cases that FlexAttention is compiled for, each in a minute or more")
+    parser.add_argument("--flex-cases", nargs="*", default=flex_cases, help="cases that FlexAttention is compiled for, each in a minute or more")
     parser.add_argument("--tune", action="store_true", help="race the candidates of each case")
     parser.add_argument("--only", nargs="+", default=[""], help="cases whose name has one of these words")
+    add_options(parser)
     options = parser.parse_args()
-    if not set(options.peers) <= {"ours", *PEERS}:
-        parser.error(f"--peers: of {', '.join(['ours', *PEERS])}")
+    if not set(options.peers) <= {"ours", *peers}:
+        parser.error(f"--peers: of {', '.join(['ours', *peers])}")
+    options.joined = lambda c: {name for name in options.peers if takes_part(name, c) and (name != "flex" or c["name"] in options.flex_cases)}
     device, library = torch.device(options.device), Library(options.library, options.device, "")
     document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "command": "bench/attention_gpu.py " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
+                "command": f"{program} " + " ".join(sys.argv[1:]), "peers": {name: version(name) for name in options.peers if name != "ours"},
                 "device": {"kind": "cuda", "name": torch.cuda.get_device_name(device)}, "rounds": options.rounds}
-    results = document["attention"] = earlier(options.out, document)
+    results = document[kind] = earlier(options.out, document, kind)
     end = time.perf_counter() + options.limit_s
-    for c in CASES:
-        wanted = joined(c, options)
+    for c in cases:
+        wanted = options.joined(c)
         held = any(wanted <= {*r["us"], *r.get("failed", {})} for r in results if all(r.get(key) == value for key, value in c.items()))
         if held or not any(word in c["name"] for word in options.only):
             continue
@@ -310,4 +314,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    run("bench/attention_gpu.py", __doc__, "attention", CASES, FLEX_CASES, PEERS, takes_part, version, measured)
