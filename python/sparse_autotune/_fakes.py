@@ -185,6 +185,11 @@ def _raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, fla
     _check_out(out, dense, _spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
 
 
+@torch.library.register_fake("sparse_autotune::_spmm_added")
+def _raw_spmm_added(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, residual, out):
+    _check_out(out, dense, _spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+
 @torch.library.register_fake("sparse_autotune::_spmm_gradients")
 def _raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want):
     return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
