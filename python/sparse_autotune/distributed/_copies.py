@@ -45,17 +45,12 @@ class _Regions:
         return made
 
 
-def _sender_at(exchange: Exchange, rank: int) -> int:
-    """Which one this rank is there."""
-    return (exchange.memory.rank - rank) % exchange.memory.ranks - 1
-
-
 def _send_back(exchange: Exchange, regions: _Regions, made: Tensor, first: int, channel: int | None) -> None:
     """made: summands of tokens of all others, from the token `first` of each."""
     exchange.follow()
     parts = made.contiguous().view(regions.others, -1, regions.widths[1])
     for part, rank in zip(parts, exchange.memory.others, strict=True):
-        exchange.send(part, rank, regions.summand(_sender_at(exchange, rank), first), channel)
+        exchange.send(part, rank, regions.summand(exchange.memory.sender_at(rank), first), channel)
 
 
 def _order(own: int, count: int) -> tuple[int, list[tuple[int, int]]]:
@@ -90,7 +85,7 @@ class _Rounds:
         exchange, regions, early = Exchange(memory), self.regions, self.early
         for at, (first, count) in enumerate(self.pieces):
             for rank in memory.others:
-                exchange.send(own[first : first + count], rank, regions.token(_sender_at(exchange, rank), at), _COMING + at)
+                exchange.send(own[first : first + count], rank, regions.token(memory.sender_at(rank), at), _COMING + at)
         mine = product("early", own[:early]) if early else None
         for at, (first, count) in enumerate(self.pieces):
             exchange.wait_all(_COMING + at)

@@ -46,6 +46,7 @@ class Memory:
         self.timeout_ms = _timeout_ms(group, device)
         self.aside: Any = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
         self.last: Any = None  # the stream of the last exchange, and its end
+        self.numbers: Tensor | None = None
         self.views: dict[tuple[int, int, torch.Size, torch.dtype], Tensor] = {}
         self.signal_all()
 
@@ -53,11 +54,21 @@ class Memory:
         for rank in self.others:
             self.put(rank, _FREE)
 
+    def sender_at(self, rank: int) -> int:
+        """Which one this rank is among the others there."""
+        return (self.rank - rank) % self.ranks - 1
+
     def put(self, rank: int, channel: int) -> None:
         self.handle.put_signal(rank, channel, self.timeout_ms)
 
     def wait(self, rank: int, channel: int) -> None:
         self.handle.wait_signal(rank, channel, self.timeout_ms)
+
+    def addresses(self) -> Tensor:
+        """Of the buffers, for kernels."""
+        if self.numbers is None:
+            self.numbers = torch.tensor([buffer.data_ptr() for buffer in self.buffers], device=self.buffers[self.rank].device)
+        return self.numbers
 
     def view(self, rank: int, first: int, shape: Any, dtype: torch.dtype) -> Tensor:
         """Of the buffer at a rank, from a byte on."""
@@ -103,8 +114,18 @@ class Exchange:
             for rank in memory.others:
                 memory.wait(rank, _FREE)
 
-    def apart(self) -> Any:
-        return contextlib.nullcontext() if self.stream is None else torch.cuda.stream(self.memory.aside)
+    def apart(self, wanted: bool = True) -> Any:
+        """Aside of the current stream, where that is wanted."""
+        return torch.cuda.stream(self.memory.aside) if wanted and self.stream is not None else contextlib.nullcontext()
+
+    def mark(self) -> Any:
+        """How far the copies are queued by now; for behind()."""
+        return None if self.stream is None else self.memory.aside.record_event()
+
+    def behind(self, mark: Any) -> None:
+        """The current stream waits for the copies before a mark."""
+        if mark is not None and self.stream is not None:
+            self.stream.wait_event(mark)
 
     def follow(self) -> None:
         """What is sent from here on is behind all that was queued."""
@@ -113,11 +134,18 @@ class Exchange:
 
     def send(self, x: Tensor, rank: int, first: int, channel: int | None) -> None:
         """x: contiguous, and unchanged until the end of the exchange. channel: is signalled when it, and all that was sent to the rank before, is there."""
-        memory = self.memory
         with self.apart():
-            memory.view(rank, first, x.shape, x.dtype).copy_(x)
+            self.memory.view(rank, first, x.shape, x.dtype).copy_(x)
             if channel is not None:
-                memory.put(rank, channel)
+                self.memory.put(rank, channel)
+        self.hold(x)
+
+    def signal(self, rank: int, channel: int) -> None:
+        with self.apart():
+            self.memory.put(rank, channel)
+
+    def hold(self, x: Tensor) -> None:
+        """Its memory is nobody else's until the end of the exchange."""
         self.sent.append(x)
 
     def wait_all(self, channel: int) -> None:
@@ -130,10 +158,12 @@ class Exchange:
         return self.memory.view(self.memory.rank, first, shape, dtype)
 
     def end(self) -> None:
+        """The current stream goes on when the copies of this rank are made, and what came may be overwritten."""
         memory = self.memory
-        memory.signal_all()
         if self.stream is not None:
             self.stream.wait_stream(memory.aside)
+        memory.signal_all()
+        if self.stream is not None:
             if not torch.cuda.is_current_stream_capturing():
                 memory.last = (self.stream, self.stream.record_event())
         self.sent.clear()
