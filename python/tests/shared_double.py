@@ -1,5 +1,6 @@
 """A double of the memory that the devices of a group share, for processes of the CPU: files that all of them have mapped."""
 
+import contextlib
 import itertools
 import os
 import time
@@ -10,27 +11,21 @@ import torch.distributed as dist
 from sparse_autotune.distributed import _shared
 
 _CHANNELS = 64
-count = 0  # exchanges' memories that were made here
+_numbers = itertools.count()
 
 
 class _Handle:
     """What is used of PyTorch's handle. A signal is a byte that one rank sets and another clears."""
 
-    def __init__(self, folder, name, group, size):
+    def __init__(self, path, group, size):
         self.rank, self.ranks = group.rank(), group.size()
-        for rank in range(self.ranks) if self.rank == 0 else ():
-            for what, room in (("buffer", size), ("signals", _CHANNELS * self.ranks)):
-                with open(self._path(folder, name, what, rank), "wb") as file:
-                    file.truncate(room)
+        rooms = {"buffer": size, "signals": _CHANNELS * self.ranks}
+        for what, room in rooms.items():
+            with open(f"{path}.{what}{self.rank}", "wb") as file:
+                file.truncate(room)
         dist.barrier(group)
-        self.buffers = [torch.from_file(self._path(folder, name, "buffer", rank), True, size, dtype=torch.uint8) for rank in range(self.ranks)]
-        self.signals = [
-            torch.from_file(self._path(folder, name, "signals", rank), True, _CHANNELS * self.ranks, dtype=torch.uint8).numpy() for rank in range(self.ranks)
-        ]
-
-    @staticmethod
-    def _path(folder, name, what, rank):
-        return os.path.join(folder, f"{name}.{what}{rank}")
+        mapped = {what: [torch.from_file(f"{path}.{what}{rank}", True, room, dtype=torch.uint8) for rank in range(self.ranks)] for what, room in rooms.items()}
+        self.buffers, self.signals = mapped["buffer"], [signals.numpy() for signals in mapped["signals"]]
 
     def _until(self, flags, at, value, timeout_ms):
         end = time.monotonic() + timeout_ms / 1e3
@@ -50,20 +45,37 @@ class _Handle:
         flags[at] = 0
 
 
-class Files(_shared.Memory):
-    def __init__(self, folder, name, group, size):
-        global count
-        count += 1
-        self.group, self.size = group, size
-        self.handle = _Handle(folder, name, group, size)
+class _Files(_shared.Memory):
+    timeout_s = 20.0
+
+    def __init__(self, path, group, size):
+        self.group, self.size, self.exchanges = group, size, 0
+        self.handle = _Handle(path, group, size)
         self.buffers = self.handle.buffers
         self._begun(group, torch.device("cpu"))
+        self.timeout_ms = int(self.timeout_s * 1000)
+
+    def signal_all(self):
+        self.exchanges += 1  # each ends so
+        super().signal_all()
 
 
-_numbers = itertools.count()
+@contextlib.contextmanager
+def sharing(folder):
+    """Groups of the CPU share memory; gives the list of what they share."""
+    made = []
+    before = _shared.make, _shared.reachable, dict(_shared._known)
 
+    def make(group, _device, size):
+        made.append(_Files(os.path.join(folder, f"memory{next(_numbers)}"), group, size))
+        return made[-1]
 
-def install(folder):
-    """Groups of the CPU share memory from here on."""
-    _shared.make = lambda group, _device, size: Files(folder, f"memory{next(_numbers)}", group, size)
-    _shared.reachable = lambda group, _device: _shared.known_of(group, True).reachable
+    _shared._known.clear()
+    _shared.make = make
+    _shared.reachable = lambda group, _device: group.size() > 1 and _shared.known_of(group, True).reachable
+    try:
+        yield made
+    finally:
+        _shared.make, _shared.reachable, known = before
+        _shared._known.clear()
+        _shared._known.update(known)

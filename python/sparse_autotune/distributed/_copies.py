@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -14,7 +14,8 @@ from . import _shared
 from ._shared import Exchange, Memory, Places
 from ._sizes import cut, sizes_of
 
-COPIES, LATE = "copies", "late copies"
+COPIES: Literal["copies"] = "copies"
+LATE: Literal["late copies"] = "late copies"
 _COMING, _BACK = 1, 9  # channels: of pieces of tokens, eight at most; of summands
 
 Came = Callable[[], Tensor]

@@ -45,11 +45,7 @@ def _chunks(q: Tensor, k: Tensor, v: Tensor, ranks: int, whole_mask: bool) -> tu
 
 def _slabs(x: Tensor, heads: range, each: int, rank: int) -> list[tuple[int, Tensor]]:
     """Of a rank's heads: the number in the chunk's buffer of each item and head, and its rows here, which lie side by side."""
-    return [
-        (item * len(heads) + at, x[item, rank * each + head].contiguous())
-        for item in range(x.shape[0])
-        for at, head in enumerate(heads)
-    ]
+    return [(item * len(heads) + at, x[item, rank * each + head].contiguous()) for item in range(x.shape[0]) for at, head in enumerate(heads)]
 
 
 def copied(q: Tensor, k: Tensor, v: Tensor, group: dist.ProcessGroup, mask: Any, rows_first: bool, words: dict[str, Any]) -> Tensor | None:

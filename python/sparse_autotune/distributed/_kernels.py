@@ -52,10 +52,9 @@ def _weighted(returns, weights, kept, out, some: tl.constexpr, k: tl.constexpr, 
         at = first + tl.arange(0, step)
         total = tl.zeros([step], tl.float32)
         for pair in tl.static_range(k):
-            here = at < width
+            row = tl.load(returns + (token * k + pair) * width + at, mask=at < width, other=0.0).to(tl.float32)
             if some:
-                here = here & (tl.load(kept + token * k + pair) != 0)
-            row = tl.load(returns + (token * k + pair) * width + at, mask=here, other=0.0).to(tl.float32)
+                row = tl.where(tl.load(kept + token * k + pair) != 0, row, 0.0)
             total += row * tl.load(weights + token * k + pair).to(tl.float32)
         tl.store(out + token * width + at, total.to(out.dtype.element_ty), mask=at < width)
 
@@ -78,5 +77,7 @@ def give_back(memory: Any, made: Tensor, notes: Tensor, end: Tensor, pairs: int,
 def weighted(returns: Tensor, weights: Tensor, kept: Tensor | None) -> Tensor:
     tokens, k = weights.shape
     out = torch.empty(tokens, returns.shape[1], dtype=returns.dtype, device=returns.device)
-    _weighted[(tokens,)](returns, weights.contiguous(), returns if kept is None else kept, out, some=kept is not None, k=k, **_steps(returns.shape[1]))
+    _weighted[(tokens,)](
+        returns, weights.contiguous(), returns if kept is None else kept.view(torch.uint8), out, some=kept is not None, k=k, **_steps(returns.shape[1])
+    )
     return out

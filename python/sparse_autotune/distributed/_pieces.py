@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, Union
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,7 +18,7 @@ from ._sizes import cut, sizes_of
 Inner = Callable[[Tensor], Tensor]
 
 
-Direct = Union[bool, Literal["copies", "late copies"]]
+Direct = bool | Literal["copies", "late copies"]
 
 
 class Way(NamedTuple):
@@ -33,8 +33,8 @@ class Way(NamedTuple):
 class Plan:
     """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
 
-    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands travel, where
-    these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for.
+    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands
+    travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for.
     """
 
     mesh: DeviceMesh

@@ -6,7 +6,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import _dense, _ops
+from .. import _dense
 from .._gemm import _flags_of
 from .._ops import WHOLE
 from . import _rows, _shared

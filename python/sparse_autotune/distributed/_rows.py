@@ -1,4 +1,4 @@
-"""Rows that go to places of other ranks' memory which only the device knows: kernels of Triton, which comes with PyTorch for CUDA; elsewhere PyTorch's operators."""
+"""Rows that go to places of other ranks' memory which only the device knows: by kernels in Triton, which PyTorch brings for CUDA; elsewhere by operators."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class Places:
 def _timeout_ms(group: dist.ProcessGroup, device: torch.device) -> int:
     try:
         timeout = group._get_backend(device).options._timeout
-    except (AttributeError, RuntimeError):
+    except (AttributeError, NotImplementedError, RuntimeError):
         timeout = dist.default_pg_timeout
     return int((timeout or datetime.timedelta(minutes=10)) / datetime.timedelta(milliseconds=1))
 

@@ -11,10 +11,10 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import ParallelStyle
 
+from ._copies import COPIES, LATE
 from ._deal import Deal, deal
 from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
 from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
-from ._copies import COPIES, LATE
 from ._pieces import Direct, Plan, Way
 from ._ways import chosen
 

@@ -15,7 +15,7 @@ from .. import _options
 from . import _copies, _shared
 from ._choices import in_memory, tune_once
 from ._copies import COPIES, LATE
-from ._pieces import Inner, Plan, Way
+from ._pieces import Direct, Inner, Plan, Way
 
 COUNTS = (1, 2, 4, 8)
 _DIRECT = COUNTS[:-1]
@@ -64,7 +64,7 @@ def _copied(plan: Plan, x: Tensor, training: bool) -> list[Way]:
     """Those whose messages are copies, where these can be made."""
     if not _copies.may_copy(plan, x, training) or not _shared.reachable(plan.mesh.get_group(), x.device):
         return []
-    kinds = [COPIES] if plan.dim_in is not None else [COPIES, LATE]
+    kinds: list[Direct] = [COPIES] if plan.dim_in is not None else [COPIES, LATE]
     return [Way(count, kind) for kind in kinds for count in _DIRECT]
 
 
