@@ -11,14 +11,15 @@ from .._gemm import grouped_gemm
 from .._ops import Activation
 from ._attention import _group
 from ._moves import Stay, Swap, moved
-from ._routes import alone, routed
+from ._routes import alone, routed, sorted_pairs
 
 
 def _slots(chosen: Tensor, each: int, ranks: int, capacity: int) -> Tensor:
     """Where each pair of a token and an expert is sent: rank * capacity + place, or behind all where the rank has no room left."""
-    to = chosen.flatten() // each
-    at = torch.nn.functional.one_hot(to, ranks).cumsum(0).gather(1, to[:, None])[:, 0] - 1
-    return torch.where(at < capacity, to * capacity + at, ranks * capacity)
+    to, order, begins = sorted_pairs(chosen.flatten() // each, ranks)
+    to = to.to(torch.int64)
+    at = torch.arange(len(order), device=chosen.device) - begins[to]  # pairs of a rank lie in the order of their numbers
+    return torch.empty_like(order).scatter_(0, order, torch.where(at < capacity, to * capacity + at, ranks * capacity))
 
 
 def _without_gradients(

@@ -17,6 +17,7 @@ from torch import Tensor
 _FREE = 0  # the channel that says: what was sent is used up
 _STEP = 1 << 25  # bytes; sizes are multiples
 _ALIGNED = 256
+_MOST_VIEWS = 1024
 
 
 def limit() -> int:
@@ -75,6 +76,8 @@ class Memory:
         key = (rank, first, torch.Size(shape), dtype)
         found = self.views.get(key)
         if found is None:
+            if len(self.views) >= _MOST_VIEWS:
+                self.views.clear()
             size = math.prod(shape) * dtype.itemsize
             found = self.views[key] = self.buffers[rank][first : first + size].view(dtype).view(shape)
         return found
@@ -114,9 +117,9 @@ class Exchange:
             for rank in memory.others:
                 memory.wait(rank, _FREE)
 
-    def apart(self, wanted: bool = True) -> Any:
-        """Aside of the current stream, where that is wanted."""
-        return torch.cuda.stream(self.memory.aside) if wanted and self.stream is not None else contextlib.nullcontext()
+    def apart(self) -> Any:
+        """Aside of the current stream."""
+        return torch.cuda.stream(self.memory.aside) if self.stream is not None else contextlib.nullcontext()
 
     def mark(self) -> Any:
         """How far the copies are queued by now; for behind()."""

@@ -176,7 +176,8 @@ class PairwiseSparse(_Style):
 
     input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result
     over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse. direct, with chunks: where results are
-    scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives; None: measured.
+    scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives: True by messages, "copies" by
+    copies into each other's memory (GPUs of one host; elsewhere as True), "late copies" the same with pieces for `down` alone; None: measured.
 
     Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
     """
