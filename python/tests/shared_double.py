@@ -32,7 +32,7 @@ class _Handle:
         while flags[at] != value:
             if time.monotonic() > end:
                 raise RuntimeError(f"no signal within {timeout_ms} ms")
-            time.sleep(0)
+            time.sleep(2e-4)  # others have to run
 
     def put_signal(self, rank, channel, timeout_ms):
         flags, at = self.signals[rank], channel * self.ranks + self.rank
