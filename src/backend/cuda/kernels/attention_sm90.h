@@ -3,6 +3,7 @@
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_SM90_H
 
 #include "backend/cuda/device/attention.h"
+#include "backend/cuda/device/attention_share.h"
 #include "backend/cuda/device/sm90.h"
 
 /* The constants.
@@ -14,11 +15,13 @@
  *   DEPTH, DEPTH_V          columns of Q and K, of V and O
  *   Q_HELD                  1: Q stays in registers; 0: in shared memory
  *   TURNS                   1: the warpgroups ask for their products one after the other
+ *   ELECTED                 1: the producing warp goes on together, and one of its lanes is chosen for each box (device/elected.cuh)
  *   JOIN                    1: the first product of a tile is asked for together with the last one of the tile before
  *   MASKED                  1: there are lists of blocks
  *   LEFT, RIGHT, SINKS      1: there is a limit to the left of a query, to its right; the first keys are seen all the same
  *   CAPPED, WANT_LSE        1: scores are capped; LSE is wanted
  *   SPLIT                   1: the keys of a tile are shared out over several workers, whose results are merged afterwards
+ *   SHARED                  1: the keys of the last tiles may be shared out over all workers, which would else have nothing to do
  *   SCRUB                   1: V may hold infinities and NaN in rows that only some queries of a tile see
  *   PACKED, LENGTHS         1: a run says where sequences end; how many keys items have
  *   PAGED                   1: a table says where a page of keys lies
@@ -35,6 +38,7 @@
     C(TILE_HEADS, tile_heads)  \
     C(Q_HELD, q_held)          \
     C(TURNS, turns)            \
+    C(ELECTED, elected)        \
     C(JOIN, join)              \
     C(MASKED, masked)          \
     C(LEFT, left)              \
@@ -43,6 +47,7 @@
     C(CAPPED, capped)          \
     C(WANT_LSE, want_lse)      \
     C(SPLIT, split)            \
+    C(SHARED, shared)          \
     C(SCRUB, scrub)            \
     C(PACKED, packed)          \
     C(LENGTHS, lengths)        \
@@ -111,9 +116,12 @@ typedef struct attention_order {
     int row_tiles, tiles;                    /* of a head, and of all */
     int workers;
     int splits;                /* parts of a tile's keys: `tiles` counts each */
-    const int *offsets, *list; /* the tiles of each worker; NULL: worker w takes w, w + workers, ... */
-    float *parts,
-        *part_lse; /* with SPLIT: of each split, item, head and query DEPTH_V sums and an LSE of two (helpers/attention_merge.h) */
+    /* The tiles of each worker; no offsets: worker w takes tiles w, w + workers, ... of the list, where there is one, or of all. In the list
+     * tiles + i is share i. */
+    const int *offsets, *list;
+    const attention_share *shares;
+    float *parts, *part_lse; /* of each split, item, head and query (helpers/attention_merge.h), or of each share and row
+                              * (helpers/attention_join.h) DEPTH_V sums and an LSE of two */
     int pieces;    /* 1: rows of O may be written 16 bytes at a time */
     int early;     /* 1: blocks of the next launch may start as soon as there is room */
 } attention_order;

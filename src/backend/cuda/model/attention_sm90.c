@@ -69,5 +69,8 @@ double spk_cuda_attention_sm90_us(const spk_problem *p, const attention_constant
     const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
     const bool uneven = c->left || c->right || c->masked;
     const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
-    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c, &s));
+    const double tile = fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c, &s);
+    if (c->shared && !uneven) /* every worker has as much to do; some have parts of two tiles at the end */
+        return 4 + 3 + even * tile + 2 * tile_us(c, &s);
+    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * tile;
 }
