@@ -166,7 +166,7 @@ static void check_order(const spk_problem *p, const attention_tiling *t, int wor
 {
     attention_lists lists = {0};
     int64_t longest = 0, most = 0, least = INT64_MAX;
-    const bool shares = spk_cuda_attention_shares(p, t, workers);
+    const bool shares = spk_cuda_attention_shares(p, t, workers, 1);
     assert_int_equal(spk_cuda_attention_order(&device, p, t, workers, shares, &lists), SPK_OK);
     for (int64_t tile = 0; tile < t->all; tile++) {
         const int64_t steps = spk_cuda_attention_steps(p, t, tile), wanted = least_steps(p, t, tile);
@@ -202,11 +202,11 @@ static void last_tiles_are_shared_out(void **state)
     int with_shares = 0;
     for (int workers = 2; workers < 40; workers++)
         for (int tiles = workers + 1; tiles < 4 * workers; tiles += 3) {
-            const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_F16, .depth = 64, .queries = 128 * tiles - 5, .keys = 128 * workers};
+            const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_F16, .depth = 64, .queries = 128 * tiles - 5, .keys = 16384};
             spk_problem problem;
             assert_int_equal(spk_problem_read(&spk_op_attention, NULL, &a, NULL, &problem), SPK_OK);
             const attention_tiling t = spk_cuda_attention_tiling(&problem, 128, 1, 128);
-            with_shares += spk_cuda_attention_shares(&problem, &t, workers);
+            with_shares += spk_cuda_attention_shares(&problem, &t, workers, 1);
             check_order(&problem, &t, workers);
         }
     assert_true(with_shares > 100);
@@ -480,8 +480,8 @@ static void any_distance_is_taken(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(last_tiles_are_shared_out), cmocka_unit_test(wide_windows_are_none),
-                                       cmocka_unit_test(sums_of_queries_take_turns), cmocka_unit_test(tiles_suit_every_problem),
-                                       cmocka_unit_test(any_distance_is_taken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out),      cmocka_unit_test(last_tiles_are_shared_out),
+                                       cmocka_unit_test(wide_windows_are_none),    cmocka_unit_test(sums_of_queries_take_turns),
+                                       cmocka_unit_test(tiles_suit_every_problem), cmocka_unit_test(any_distance_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

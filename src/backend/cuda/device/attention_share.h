@@ -1,4 +1,5 @@
-/* The keys of a tile shared out over workers, where the last tiles would leave most of them without work: what the host writes down of it. */
+/* The keys of a tile shared out over workers, where the last tiles would leave most of them without work: what the host writes down of it.
+ */
 #ifndef SPK_DEVICE_ATTENTION_SHARE_H
 #define SPK_DEVICE_ATTENTION_SHARE_H
 

@@ -23,8 +23,7 @@ enum {
     MOST_OF_TWO_BESIDE_MORE = 190,
     MOST_OF_TWO_JOINED = 184,
     MOST_SUMS_OF_THREE = 128,
-    MOST_BESIDE_MORE = 110,
-    SORTED_WAVES = 8 /* tiles a worker, from which on it pays to sort lists on the device */
+    MOST_BESIDE_MORE = 110
 };
 static const double BRIEF_BYTES = 32 << 20; /* a problem that L2 holds */
 
@@ -36,7 +35,8 @@ typedef struct state {
     attention_shape shape;
     int blocks; /* of threads */
     attention_lists lists;
-    size_t parts, part_lses; /* floats in the workspace: sums, LSE; the list that is sorted lies behind them */
+    int section;             /* COUNTED: tiles of neighbouring heads that begin together */
+    size_t parts, part_lses; /* floats in the workspace: sums, LSE; with COUNTED the list lies behind them */
 } state;
 
 static bool want_lse(const spk_problem *p)
@@ -84,7 +84,6 @@ static attention_constants constants_of(const spk_problem *p, const spk_params *
                              .tile_heads = tile_heads(p),
                              .q_held = TUNED(params, Q_HELD),
                              .turns = TUNED(params, TURNS),
-                             .elected = TUNED(params, ELECTED),
                              .join = TUNED(params, JOIN),
                              .masked = p->pattern != NULL,
                              .left = spk_cuda_attention_limit(p, p->band.left) != 0,
@@ -100,10 +99,11 @@ static attention_constants constants_of(const spk_problem *p, const spk_params *
     c.unit = c.masked && p->pattern->block_cols < c.step_keys ? p->pattern->block_cols : c.step_keys;
     c.unit = c.paged && p->packing.page_keys < c.unit ? (int)p->packing.page_keys : c.unit;
     c.tile_rows = ROWS / c.tile_heads;
-    if (!c.split && !c.join && c.tile_heads == 1) {
+    if (!c.split) {
         const attention_shape s = attention_shape_of(c);
         const attention_tiling t = tiling_of(p, &s, c.step_keys);
-        c.shared = spk_cuda_attention_shares(p, &t, processors * s.rings);
+        c.shared = !c.join && c.tile_heads == 1 && spk_cuda_attention_shares(p, &t, processors, s.rings);
+        c.counted = spk_cuda_attention_sorts(p, &t, processors * s.rings) && p->packing.sequences <= ATTENTION_LONGEST_SEQUENCES;
     }
     c.scrub = (c.left || c.right || c.packed || c.lengths || c.paged || c.tiled) && !p->assume_finite;
     return c;
@@ -250,6 +250,7 @@ static spk_status set_order(const spk_bound *bound, const attention_constants *c
                                     .early = spk_problem_bytes(p) < BRIEF_BYTES};
     made->blocks = (int)((tiles < most ? tiles + s->rings - 1 : most) / s->rings);
     made->order.workers = made->blocks * s->rings;
+    made->section = (int)spk_cuda_attention_section(p, &t);
     if (tiles == 0 || splits > 1)
         return SPK_OK;
     SPK_TRY(spk_cuda_attention_order(bound->device, p, &t, made->order.workers, c->shared, &made->lists));
@@ -272,17 +273,9 @@ static int64_t part_rows(const spk_bound *bound, const state *made)
     return splits > 1 ? splits * all_queries(&bound->problem) : made->lists.share_count * tile_rows(&made->shape);
 }
 
-/* Lists that are new at every step are sorted on the device, where they are many to each worker. */
-static bool is_sorted(const spk_bound *bound, const state *made)
+static void lay_out(spk_bound *bound, const attention_constants *c, state *made)
 {
-    const spk_problem *p = &bound->problem;
-    return p->pattern != NULL && p->pattern->direct && p->packing.sequences == 0 && made->order.splits == 1 &&
-           made->order.tiles >= SORTED_WAVES * made->order.workers && made->order.tiles <= ATTENTION_LONGEST_TILES;
-}
-
-static void lay_out(spk_bound *bound, state *made)
-{
-    const size_t rows = (size_t)part_rows(bound, made), sorted = is_sorted(bound, made) ? 2 * (size_t)made->order.tiles : 0;
+    const size_t rows = (size_t)part_rows(bound, made), sorted = c->counted ? 2 * (size_t)made->order.tiles + 1 : 0;
     made->parts = rows * (size_t)bound->problem.depth_v;
     made->part_lses = rows;
     bound->workspace_bytes = (made->parts + made->part_lses) * sizeof(float) + sorted * sizeof(int);
@@ -295,7 +288,7 @@ static spk_status prepare_merging(const spk_bound *bound, const char *file, cons
     return spk_cuda_function(bound->device, &program, function);
 }
 
-static spk_status prepare(const spk_bound *bound, state *made)
+static spk_status prepare(const spk_bound *bound, const attention_constants *c, state *made)
 {
     spk_build program = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
@@ -304,7 +297,7 @@ static spk_status prepare(const spk_bound *bound, state *made)
         SPK_TRY(prepare_merging(bound, "attention_merge.cu", "attention_merge", &made->merge));
     if (made->lists.joined_count > 0)
         SPK_TRY(prepare_merging(bound, "attention_join.cu", "attention_join", &made->join));
-    if (!is_sorted(bound, made))
+    if (!c->counted)
         return SPK_OK;
     program = (spk_build){.file = "attention_longest.cu", .entry = "attention_longest"};
     return spk_cuda_function(bound->device, &program, &made->longest);
@@ -319,11 +312,11 @@ static spk_status bind(spk_bound *bound)
     const attention_constants c = constants_of(&bound->problem, &bound->params, spk_sm90_processors(bound->device));
     made->shape = attention_shape_of(c);
     spk_status status = set_order(bound, &c, made);
-    lay_out(bound, made);
+    lay_out(bound, &c, made);
     if (status == SPK_OK)
         status = spk_cuda_enter(bound->device, &scope);
     if (status == SPK_OK) {
-        status = prepare(bound, made);
+        status = prepare(bound, &c, made);
         spk_cuda_leave(&scope);
     }
     if (status == SPK_OK)
@@ -386,10 +379,14 @@ static spk_status sort_lists(const spk_bound *bound, const state *made, const at
                                    .block_rows = made->order.block_rows,
                                    .block_tiles = made->order.block_tiles,
                                    .rows = made->shape.rows,
-                                   .workers = made->order.workers,
-                                   .list = list};
+                                   .step_keys = TUNED(&bound->params, STEP),
+                                   .section = made->section,
+                                   .list = list,
+                                   .lengths = list + made->order.tiles,
+                                   .next = list + 2 * (int64_t)made->order.tiles};
+    const unsigned sections = (unsigned)((made->order.tiles + made->section - 1) / made->section);
     void *parameters[] = {&task};
-    return spk_cuda_launch_early(bound->device, made->longest, 1, ATTENTION_LONGEST_THREADS, 0, stream, parameters);
+    return spk_cuda_launch_early(bound->device, made->longest, sections, ATTENTION_LONGEST_THREADS, 0, stream, parameters);
 }
 
 static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
@@ -407,6 +404,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     if (made->longest != NULL) {
         int *const list = (int *)(order.part_lse + made->part_lses);
         order.list = list;
+        order.next = list + 2 * (int64_t)order.tiles;
         SPK_TRY(sort_lists(bound, made, &task, list, stream));
     }
     SPK_TRY(make_map(bound, ATTENTION_Q, task.q, c.tile_rows, c.tile_heads, false, &maps[0]));

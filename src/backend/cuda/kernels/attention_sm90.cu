@@ -27,8 +27,8 @@ constexpr int NOTES = 2 * STAGES; /* a note is read until the product with V, wh
 constexpr int SHARERS = CONSUMERS / RINGS;
 constexpr bool STAGED = SHAPE.staged; /* rows of O go through the tile's slot of Q, and TMA */
 constexpr bool LIMITED = LEFT || RIGHT;
-constexpr bool RAGGED = PACKED || LENGTHS; /* a run says how many keys there are */
-constexpr bool MOVED = PACKED || PAGED;    /* a key's row of K and V has another number */
+constexpr bool RAGGED = PACKED || LENGTHS;          /* a run says how many keys there are */
+constexpr bool MOVED = PACKED || PAGED;             /* a key's row of K and V has another number */
 constexpr bool BESIDE = MASKED && PACKED && !PAGED; /* a block of the mask may begin before a sequence's first key */
 /* 65,536 in all; a compiler that has fewer for sums makes products wait for each other */
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? (SHAPE.registers > 184 ? 232 : 224)
@@ -90,9 +90,8 @@ inline attention_sequence find_sequence(const attention_task &task, const attent
 {
     int number = 0;
     if (PACKED) {
-        const packed_tile found = MASKED
-                                      ? find_packed_block_tile(task, order.block_rows, order.block_tiles, SHAPE.rows, row_tile)
-                                      : find_packed_tile(task, SHAPE.rows, row_tile);
+        const packed_tile found = MASKED ? find_packed_block_tile(task, order.block_rows, order.block_tiles, SHAPE.rows, row_tile)
+                                         : find_packed_tile(task, SHAPE.rows, row_tile);
         number = found.number;
         place.row = found.row;
         place.end = found.end;
@@ -233,17 +232,11 @@ inline step_note &note_of(ring_shared &shared, const ring<STAGES> &at)
     return shared.steps[at.stage + at.phase * STAGES];
 }
 
-/* By the producing warp: whether this lane writes notes and asks for boxes, once the stage may be written. With ELECTED the warp goes on
- * together. */
+/* By the producing warp, which goes on together: waits until a stage may be written; one lane then writes the note and asks for boxes. */
 template <int stages> inline bool may_fill(const ring<stages> &at)
 {
-    if (ELECTED) {
-        wait_empty_warp(at);
-        return is_elected();
-    }
-    if (threadIdx.x % 32 == 0)
-        at.wait_empty();
-    return threadIdx.x % 32 == 0;
+    wait_empty_warp(at);
+    return is_elected();
 }
 
 inline void load_v(const spk_tensor_map *map_v, ring<STAGES> &v, ring_shared &shared, unsigned tiles, pending_v &pending)
@@ -277,6 +270,11 @@ struct tensor_maps {
     const spk_tensor_map *q, *k, *v;
 };
 
+inline int entry_of(const attention_order &order, int turn, int end)
+{
+    return order.list != nullptr && turn < end ? order.list[turn] : turn;
+}
+
 inline void produce(const tensor_maps &maps, const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
                     int worker)
 {
@@ -284,10 +282,18 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
     ring<STAGES> k(shared.k), v(shared.v);
     ring<Q_SLOTS> q(shared.q);
     pending_v pending = {-1, 0};
-    const bool listed = order.offsets != nullptr;
-    const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles, apart = listed ? 1 : order.workers;
-    for (int turn = listed ? __ldg(order.offsets + worker) : worker; turn < end; turn += apart) {
-        const int entry = order.list != nullptr ? order.list[turn] : turn;
+    const bool listed = !COUNTED && order.offsets != nullptr;
+    const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles;
+    int turn = listed ? __ldg(order.offsets + worker) : worker;
+    if (COUNTED)
+        turn = __shfl_sync(~0u, lane == 0 ? atomicAdd(order.next, 1) : 0, 0);
+    int entry = entry_of(order, turn, end);
+    while (turn < end) {
+        /* what comes next is on its way while this tile's keys are */
+        int next_turn = listed ? turn + 1 : turn + order.workers;
+        if (COUNTED && lane == 0)
+            next_turn = atomicAdd(order.next, 1);
+        const int next_entry = COUNTED ? 0 : entry_of(order, next_turn, end);
         const bool shared_out = SHARED && entry >= order.tiles;
         const attention_share *const share = order.shares + (entry - order.tiles);
         const int tile = shared_out ? share->tile : entry;
@@ -351,6 +357,8 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
             load_v(maps.v, v, shared, at.v, pending);
             pending = pending_v{head_kv, item_v};
         }
+        turn = COUNTED ? __shfl_sync(~0u, next_turn, 0) : next_turn;
+        entry = COUNTED ? entry_of(order, turn, end) : next_entry;
     }
     load_v(maps.v, v, shared, at.v, pending);
     if (may_fill(q)) {

@@ -27,7 +27,7 @@ static double step_us(const attention_constants *c, const attention_shape *s, bo
     us *= c->q_held && c->depth <= 64 && c->consumers < 3 ? 0.978 : 1;
     us *= s->registers > 180 && !wide ? 1.028 : 1;
     us *= c->join ? 1.032 : 1;
-    us *= !c->turns ? 1 : c->depth > 128 ? 0.949 : 0.986;
+    us *= !c->turns ? 1 : c->depth > 128 ? 0.949 : c->consumers == 3 ? 0.986 : 0.996;
     us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.013 : 1.054;
     return fmax(us, brought);
 }

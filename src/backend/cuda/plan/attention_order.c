@@ -10,11 +10,12 @@
 
 enum {
     TILE_COST = 1,     /* beginning and end of a tile, in steps */
-    LEAST_STEPS = 8,   /* of a tile that is shared out */
-    LEAST_GAIN = 70,   /* one part in so many of all steps pays for the shares' sums */
     LEAST_SHARE = 2,   /* steps */
     OTHER_BETTER = 200 /* one part in so many */
 };
+
+/* Flops of a microsecond of one processor; microseconds from which on shares pay for their sums, and lists for being sorted. */
+static const double FLOPS_US = 4.5e6, LEAST_SHARED_US = 25, LEAST_SORTED_US = 80;
 
 /* K and V of the heads whose tiles are given away together: what L2 holds. */
 static const double SECTION_BYTES = 32 << 20;
@@ -27,16 +28,28 @@ static bool lengths_known(const spk_problem *p)
     return p->packing.sequences == 0 && p->packing.key_lengths == 0 && (p->pattern == NULL || !p->pattern->direct);
 }
 
-bool spk_cuda_attention_shares(const spk_problem *p, const attention_tiling *t, int workers)
+/* Of all tiles together, on one processor. */
+static double work_us(const spk_problem *p)
 {
-    if (!lengths_known(p) || p->band.left != 0 || p->band.right != 0 || t->all <= workers)
-        return false;
-    const double rest = (double)(t->all % workers), waves = (double)(t->all / workers);
-    const double keys = p->pairs * (double)p->batch / ((double)t->all * t->rows * t->heads);
-    return rest > 0 && keys >= (double)LEAST_STEPS * t->step_keys && (1 - rest / workers) * LEAST_GAIN > waves + 1;
+    return p->pairs * (double)p->batch * 2 * (double)(p->k + p->depth_v) / FLOPS_US;
 }
 
-/* While lists are made. order, owners: the tiles as they are computed, and by whom; lists: offsets and tiles, then shares and joined tiles. */
+bool spk_cuda_attention_shares(const spk_problem *p, const attention_tiling *t, int processors, int rings)
+{
+    const int workers = processors * rings;
+    if (!lengths_known(p) || p->band.left != 0 || p->band.right != 0 || t->all <= workers || t->all % workers == 0)
+        return false;
+    const double idle = 1 - (double)(t->all % workers) / workers; /* in the last wave */
+    return idle * rings * work_us(p) / (double)t->all >= LEAST_SHARED_US;
+}
+
+bool spk_cuda_attention_sorts(const spk_problem *p, const attention_tiling *t, int workers)
+{
+    return !lengths_known(p) && t->all > workers && work_us(p) >= LEAST_SORTED_US * workers;
+}
+
+/* While lists are made. order, owners: the tiles as they are computed, and by whom; lists: offsets and tiles, then shares and joined tiles.
+ */
 typedef struct attention_deal {
     const spk_mem *mem;
     const attention_tiling *t;
@@ -93,8 +106,8 @@ static int64_t give(attention_deal *d, int64_t at, int tile)
     return at + 1;
 }
 
-/* Tiles of the heads of a section: whole groups that share K and V. */
-static int64_t section_tiles(const spk_problem *p, const attention_tiling *t)
+/* Whole groups that share K and V. */
+int64_t spk_cuda_attention_section(const spk_problem *p, const attention_tiling *t)
 {
     const double bytes = (double)p->n * (double)(p->k + p->depth_v) * (double)spk_dtype_bytes(p->operand[ATTENTION_K].dtype);
     const double groups = bytes > 0 ? SECTION_BYTES / bytes : 1;
@@ -106,7 +119,7 @@ static int64_t section_tiles(const spk_problem *p, const attention_tiling *t)
 /* Section by section, but for tiles so long that they would leave the others waiting at the end. */
 static spk_status give_sections(attention_deal *d, const spk_problem *p)
 {
-    const int64_t all = d->t->all, section = section_tiles(p, d->t);
+    const int64_t all = d->t->all, section = spk_cuda_attention_section(p, d->t);
     double total = 0;
     int64_t at = 0;
     for (int64_t i = 0; i < all; i++)
