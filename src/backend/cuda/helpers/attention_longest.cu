@@ -47,7 +47,10 @@ inline int length_of(const attention_longest_task &all, int tile, const int (&fi
         int high = task.sequences - 1;
         while (number < high) {
             const int middle = (number + high + 1) / 2;
-            (firsts[middle] <= row_tile ? number : high) = firsts[middle] <= row_tile ? middle : middle - 1;
+            if (firsts[middle] <= row_tile)
+                number = middle;
+            else
+                high = middle - 1;
         }
         const int begin = number > 0 ? task.query_ends[number - 1] : 0, part = row_tile - firsts[number];
         row = begin + part * all.rows;
