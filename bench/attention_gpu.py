@@ -66,7 +66,8 @@ CASES += [case("seed-s512-d64", 8, 512, 64),
           case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072),
           case("decode-32x8192-pages64", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=64), case("decode-32x8192-pages16", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=16)]
 
-FLEX_CASES = ("full-s4096-d64", "causal-s4096-d64", "full-s4096-d128", "causal-s4096-d128", "b128-13-s16384-d128", "b128-13-s16384-d64", "b64-13-s16384-d128",
+FLEX_CASES = ("full-s4096-d64", "causal-s4096-d64", "full-s4096-d128", "causal-s4096-d128", "b128-13-s16384-d128", "b128-50-s16384-d128", "b128-5-s32768-d128",
+              "b128-13-s16384-d64", "b64-13-s16384-d128",
               "window1024-s16384-d128", "decode-32x8192")
 
 
@@ -248,7 +249,7 @@ def measured(library, c, device, options):
     lists, paged = mask_lists(c) if c["block"] else None, in_pages(c, k, v) if c["page"] else (None, None)
     flops = 4 * kept_pairs(c, lists) * c["depth"]
     launches = max(1, min(20, int(5e11 / flops)))
-    graphs, failed, made = {}, {}, {}
+    graphs, calls, failed, made = {}, {}, {}, {} # calls: they hold the arrays that their graphs read
     for name in options.peers:
         if name not in options.joined(c):
             continue
@@ -261,7 +262,7 @@ def measured(library, c, device, options):
                     call = PEERS[name](c, q, k, v, lists, paged[1])
                 call()
                 torch.cuda.synchronize()
-            graphs[name] = graph_of(call, launches)
+            graphs[name], calls[name] = graph_of(call, launches), call
         except Exception as reason: # whatever a peer raises, the others go on
             failed[name] = in_words(reason)
             torch.cuda.synchronize()
