@@ -93,7 +93,7 @@ def problems(library):
 
 
 def many_tiles(library):
-    """More tiles than workers, of one length; lists for the device to sort; packed sequences under a mask, and few of them with many keys. With what each query sees, or None: all."""
+    """More tiles than workers, of one length; lists for the device to sort; packed sequences under a mask, and few queries with many keys. With what each query sees, or None: all."""
     yield "last tiles shared out", Problem(library, queries=1000, keys=2048, heads=16, batch=2, depth=128), None
     yield "last tiles shared out, depth 64", Problem(library, queries=1000, keys=2000, heads=16, batch=2, depth=64), None
     even = Mask(library, 2048, 2048, 64, 12, 16, deferred=0)
