@@ -93,11 +93,11 @@ def problems(library):
 
 
 def many_tiles(library):
-    """More tiles than workers, of one length; lists for the device to sort; packed sequences under a mask, and few queries with many keys. With what each query sees, or None: all."""
-    yield "last tiles shared out", Problem(library, queries=1000, keys=2048, heads=16, batch=2, depth=128), None
-    yield "last tiles shared out, depth 64", Problem(library, queries=1000, keys=2000, heads=16, batch=2, depth=64), None
-    even = Mask(library, 2048, 2048, 64, 12, 16, deferred=0)
-    yield "last tiles of a mask shared out", Problem(library, pattern=even.create(), queries=2048, keys=2048, heads=16, depth=128, mask_heads=16), of_blocks(even, 64)
+    """A few tiles more than 132 workers have (spk_cuda_attention_shares), of one length; lists for the device to sort; packed sequences under a mask, and few queries with many keys. With what each query sees, or None: all."""
+    yield "last tiles shared out", Problem(library, queries=1000, keys=2500, heads=17, depth=128), None
+    yield "last tiles shared out, depth 64", Problem(library, queries=1000, keys=6000, heads=23, depth=64), None
+    even = Mask(library, 2048, 4096, 64, 40, 9, deferred=0)
+    yield "last tiles of a mask shared out", Problem(library, pattern=even.create(), queries=2048, keys=4096, heads=9, depth=128, mask_heads=9), of_blocks(even, 64)
     uneven = Mask(library, 16384, 4096, 64, 24, 16, uneven=True)
     yield "lists sorted on the device", Problem(library, pattern=uneven.create(), queries=16384, keys=4096, heads=16, depth=128, mask_heads=16), of_blocks(uneven, 64)
     ends = {"query_ends": int32(130, 500, 500, 1000), "key_ends": int32(200, 700, 800, 1024)}
