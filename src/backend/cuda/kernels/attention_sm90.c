@@ -159,8 +159,6 @@ static const char *shape_refusal(const attention_constants *c, const attention_s
         return "a thread would keep too many sums";
     if ((c->masked || c->paged) && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
         return "a step is not made of whole blocks of the mask, or pages";
-    if (c->packed && c->split)
-        return "packed sequences are not shared out by keys";
     return NULL;
 }
 
