@@ -644,8 +644,10 @@ static void what_has_no_row_compiles(void **state)
     jobs[job_count++] = (job){.row = "block_pointers", .arch = "sm_80", .build = {.file = "block_pointers.cu", .entry = "block_pointers"}};
     static const char *const gradients[][2] = {{"attention_delta", " -DROWS=64 -DDEPTH_V=128"},
                                                {"attention_delta", " -DROWS=128 -DDEPTH_V=40"},
-                                               {"attention_grad_q", " -DROWS=64 -DDEPTH=96 -DACROSS=2 -DCOLUMNS=64"},
-                                               {"attention_grad_q", " -DROWS=128 -DDEPTH=40 -DACROSS=1 -DCOLUMNS=48"}};
+                                               {"attention_delta", " -DROWS=80 -DDEPTH_V=64"},
+                                               {"attention_grad_q", " -DROWS=64 -DDEPTH=96 -DACROSS=2 -DCOLUMNS=64 -DTRANSPOSED=0"},
+                                               {"attention_grad_q", " -DROWS=80 -DDEPTH=96 -DACROSS=2 -DCOLUMNS=64 -DTRANSPOSED=1"},
+                                               {"attention_grad_q", " -DROWS=128 -DDEPTH=40 -DACROSS=1 -DCOLUMNS=48 -DTRANSPOSED=0"}};
     for (size_t i = 0; i < 2 * sizeof gradients / sizeof gradients[0]; i++) {
         const char *const *one = gradients[i / 2];
         job *made = &jobs[job_count++];
