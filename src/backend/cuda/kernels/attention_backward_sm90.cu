@@ -486,10 +486,12 @@ struct consumer {
     __device__ __forceinline__ uniform_descriptor own_k() const { return tile_at<KEYS>(k_tile() + sharer * 8192); }
     __device__ __forceinline__ uniform_descriptor own_v() const { return tile_at<KEYS>(v_tile() + sharer * 8192); }
 
-    /* By the warpgroup: it reads the slot no more. */
+    /* By each warp: it reads the slot no more. Its lanes read notes, LSE and delta there themselves; what another warp reads is not known
+     * here. */
     template <int slots> __device__ __forceinline__ void release(const ring<slots> &of) const
     {
-        if (threadIdx.x % 128 == 0)
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
             of.release(of.stage);
     }
 
@@ -800,10 +802,10 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
     static_assert(D_STAGES == Q_STAGES || D_STAGES == 1, "");
     if (threadIdx.x == 0) {
         for (int ring = 0; ring < RINGS; ring++) {
-            ring_init(shared[ring].q, 1, SHARERS);
-            ring_init(shared[ring].d, 1, SHARERS);
-            ring_init(shared[ring].k, 1, SHARERS);
-            ring_init(shared[ring].v, 1, SHARERS);
+            ring_init(shared[ring].q, 1, SHARERS * 4); /* a warp each */
+            ring_init(shared[ring].d, 1, SHARERS * 4);
+            ring_init(shared[ring].k, 1, SHARERS * 4);
+            ring_init(shared[ring].v, 1, SHARERS * 4);
             for (int slot = 0; slot < 2; slot++) {
                 barrier_init(smem_address(&shared[ring].staged[slot]), SHARERS * 4);
                 barrier_init(smem_address(&shared[ring].used[slot]), SHARERS * 4);
