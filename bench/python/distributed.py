@@ -235,6 +235,7 @@ class Attention:
         mine = [ranks.mine(x, Shard(2)) for x in (q, k, v)]
         calls = {
             f"{ranks.size} ranks, by heads": called(attention_by_heads, *mine, mask=mask),
+            f"{ranks.size} ranks, by heads, copies": called(attention_by_heads, *mine, mask=mask, copies=True),
             f"{ranks.size} ranks, by keys": called(attention_by_keys, *mine, mask),
         }
         facts = {}

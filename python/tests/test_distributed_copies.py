@@ -17,7 +17,7 @@ from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import parallelize_module
 
 import sparse_autotune as sa
-from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, chunk_choices, experts
+from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, attention_by_heads, chunk_choices, experts
 
 
 @pytest.fixture(params=[2, 4])
@@ -155,7 +155,29 @@ def test_a_dead_rank_ends_the_others(tmp_path):
         world.close()
 
 
-# ------------------------------------------------------------------------------------------------ experts
+# ------------------------------------------------------------------------------------------------ attention and experts
+
+
+def _heads(rank, size, folder, heads, heads_of_k, each, layout):
+    """each: whether every head has lists of its own."""
+    rows = 16 * size
+    q, k, v = torch.randn(2, heads, rows, 16), torch.randn(2, heads_of_k, rows, 16), torch.randn(2, heads_of_k, rows, 8)
+    mask = sa.BlockMask.from_dense(torch.rand(*((2, heads) if each else ()), rows // 8, rows // 8) < 0.5, 8)
+    mine = [x.chunk(size, 2)[rank].contiguous() for x in (q, k, v)]
+    if layout == "bshd":
+        mine = [x.transpose(1, 2).contiguous() for x in mine]
+    with sharing(folder) as shared:
+        for words in (dict(mask=mask), dict(causal=True, window=(9, 0)), dict(mask=mask)):
+            got = attention_by_heads(*mine, layout=layout, copies=True, **words)
+            assert got.is_contiguous()
+            close(got.transpose(1, 2) if layout == "bshd" else got, sa.attention(q, k, v, **words).chunk(size, 2)[rank])
+        assert shared[-1].exchanges == 4
+
+
+@pytest.mark.parametrize("heads, heads_of_k, each", [(24, 24, False), (8, 4, False), (8, 8, True)])
+@pytest.mark.parametrize("layout", ["bhsd", "bshd"])
+def test_heads(world, heads, heads_of_k, each, layout, tmp_path):
+    world.run(_heads, str(tmp_path), heads, heads_of_k, each, layout)
 
 
 def _experts(rank, size, folder, gated, capacity, skewed, each):

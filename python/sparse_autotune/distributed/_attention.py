@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .._attention import attention
 from .._block_mask import BlockMask
+from . import _heads
 from ._masks import of_heads, of_keys
 from ._moves import Parcels, Swap, begin, end, moved
 
@@ -21,14 +22,17 @@ def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup:
     return found
 
 
-def _to_heads(name: str, x: Tensor, group: dist.ProcessGroup, rows: int) -> Any:
-    """From all heads of this rank's rows to this rank's heads of all rows, which are under way. rows: the dimension."""
+def _check_heads(name: str, x: Tensor, group: dist.ProcessGroup, rows: int) -> None:
     ranks, heads = group.size(), 3 - rows
     if x.dim() != 4:
         raise ValueError(f"{name}: must have four dimensions, has {x.dim()}")
     if x.shape[heads] % ranks:
         raise ValueError(f"{name}: has {x.shape[heads]} heads, which {ranks} ranks cannot share equally")
-    return begin(x.unflatten(heads, (ranks, -1)).movedim(heads, 0), Swap(group))
+
+
+def _to_heads(x: Tensor, group: dist.ProcessGroup, rows: int) -> Any:
+    """From all heads of this rank's rows to this rank's heads of all rows, which are under way. rows: the dimension."""
+    return begin(x.unflatten(3 - rows, (group.size(), -1)).movedim(3 - rows, 0), Swap(group))
 
 
 def _whole(pending: Any, rows: int) -> Tensor:
@@ -43,6 +47,7 @@ def attention_by_heads(
     group: dist.ProcessGroup | None = None,
     mask: Any = None,
     layout: Literal["bhsd", "bshd"] = "bhsd",
+    copies: bool = False,
     **words: Any,
 ) -> Tensor:
     """sa.attention where each rank of the group has equally many consecutive rows of q, k and v, and computes some heads of all of them.
@@ -52,6 +57,9 @@ def attention_by_heads(
 
     All four tensors go through an all-to-all: a rank sends (ranks - 1) / ranks of what it has. With layout="bshd" and a batch of one nothing is copied
     behind it. What a mask of blocks has for this rank's heads is looked up once for each BlockMask object.
+
+    copies: between GPUs with peer access, and without gradients, rows go by copies over shared memory instead, some heads at a time, under the attention of
+    those before. The same at every rank. It is tested between processes of a CPU only; between GPUs nobody has measured it.
     """
     for word in ("query_ends", "key_ends", "page_table", "return_lse"):
         if words.get(word) is not None:
@@ -61,7 +69,12 @@ def attention_by_heads(
     group, rows = _group(group), 2 if layout == "bhsd" else 1
     if isinstance(mask, BlockMask):
         mask = of_heads(mask, group.size(), group.rank())
-    coming = [_to_heads(name, x, group, rows) for name, x in (("q", q), ("k", k), ("v", v))]
+    for name, x in (("q", q), ("k", k), ("v", v)):
+        _check_heads(name, x, group, rows)
+    made = _heads.copied(q, k, v, group, mask, layout == "bshd", words) if copies else None
+    if made is not None:
+        return made
+    coming = [_to_heads(x, group, rows) for x in (q, k, v)]
     o = attention(*(_whole(pending, rows) for pending in coming), mask=mask, layout=layout, **words)
     back = moved(o.unflatten(rows, (group.size(), -1)).movedim(rows, 0), Swap(group))
     return back.movedim(0, 3 - rows).flatten(3 - rows, 4 - rows)

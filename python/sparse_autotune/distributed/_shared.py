@@ -117,9 +117,9 @@ class Exchange:
             for rank in memory.others:
                 memory.wait(rank, _FREE)
 
-    def apart(self) -> Any:
-        """Aside of the current stream."""
-        return torch.cuda.stream(self.memory.aside) if self.stream is not None else contextlib.nullcontext()
+    def apart(self, wanted: bool = True) -> Any:
+        """Aside of the current stream, where that is wanted."""
+        return torch.cuda.stream(self.memory.aside) if wanted and self.stream is not None else contextlib.nullcontext()
 
     def mark(self) -> Any:
         """How far the copies are queued by now; for behind()."""
