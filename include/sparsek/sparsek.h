@@ -199,8 +199,8 @@ typedef struct spk_context_options {
     spk_progress progress; /* NULL: none */
     void *progress_user;
     /* Device memory of tuning, and of workspaces for runs that bring none: both NULL (the driver's), or both set; for a GPU only. A plan
-     * then has its workspace from its first run on each stream on, so that the first run on a stream must come before its capture. Indices
-     * and prepared values that a plan keeps, and spk_memory_allocate, come from the driver all the same. */
+     * then takes its workspace at its first run on each stream: that run must come before a capture of the stream. Indices and prepared
+     * values that a plan keeps, and spk_memory_allocate, come from the driver all the same. */
     spk_device_allocate device_allocate;
     spk_device_release device_release;
     void *device_user;
@@ -318,12 +318,12 @@ typedef struct spk_bsr_indices {
 } spk_bsr_indices;
 
 /* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards.
- * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is the caller's word. Wrong indices
- * are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run after the
- * device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the oracle, and
- * plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need nothing on the
- * host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other streams be done
- * with the pattern's plans, when the last of the pattern and its plans is destroyed. */
+ * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is taken as it is given. Wrong
+ * indices are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run
+ * after the device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the
+ * oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need
+ * nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other
+ * streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed. */
 SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
 SPK_API void spk_pattern_destroy(spk_pattern **pattern);
 
@@ -448,7 +448,7 @@ typedef struct spk_sddmm_args {
 
 /* ------------------------------------------------------------------------------------------------ GEMM */
 
-/* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
+/* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N].
  * All matrices are dense: there is no pattern, and the calls that take one get NULL. D may be C. Accumulation is in float32 (float64 for
  * float64). Dtypes: A and B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. With K = 0 the product is 0. */
 typedef struct spk_gemm {
@@ -489,8 +489,9 @@ typedef struct spk_gemm {
  * - SPK_GROUP_COLS: columns of B and of D; each group has an A of its own. A bias per row is groups x M.
  * - SPK_GROUP_DEPTH: columns of A and rows of B; each group has a D of its own, with C, residual and preact (the gradient of the experts'
  *   weights). Bias is one for all.
- * What groups have of their own lies stride_a, stride_b, or stride_c, stride_d, stride_r, stride_p apart; the other strides must be 0. What
- * lies behind the last end takes no part: nothing of D there is written. On the CPU wrong offsets are refused; on a GPU they must be right.
+ * Arrays that each group has for itself lie stride_a, stride_b, or stride_c, stride_d, stride_r, stride_p apart; the other strides must be
+ * 0. Rows, columns or depth behind the last end take no part: nothing of D there is written. On the CPU wrong offsets are refused; on a GPU
+ * they must be right.
  */
 
 /* The arrays of one run of a dense product, and its scalars. */
@@ -515,9 +516,9 @@ typedef struct spk_gemm_args {
 
 /* ------------------------------------------------------------------------------------------------ attention */
 
-/* O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item
- * Q is queries x depth, K keys x depth, V keys x depth_v, O queries x depth_v, row by row. Arrays are on the context's device and lie
- * anyhow: a row is contiguous, and rows, heads and items have strides of their own (item, head, row, column; or item, row, head, column).
+/* O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item.
+ * Q is queries x depth, K keys x depth, V keys x depth_v, O queries x depth_v, row by row. Arrays are on the context's device. Each row
+ * is contiguous; rows, heads and items have strides of their own (item, head, row, column; or item, row, head, column).
  * Query i stands beside key i (SPK_DIAGONAL_TOP_LEFT, and where there are as many queries as keys), or beside key i + keys - queries
  * (SPK_DIAGONAL_BOTTOM_RIGHT). It sees the keys that neither causal nor a window excludes. Keys that it does not see have no influence,
  * whatever stands in their rows of K and V. A query that sees none has O = 0 and LSE = -infinity. Sums are in float32 (float64 for
@@ -531,9 +532,9 @@ typedef struct spk_gemm_args {
  * What may change from run to run without a new plan is read where the arrays are, as int32 (on a GPU by its kernels, without a wait):
  * - sequences: Q, K, V and O hold so many sequences, one behind the other: `queries` and `keys` are those of all, and batch is 1. Sequence
  *   s has the queries [args.query_ends[s - 1], args.query_ends[s]) and the keys [args.key_ends[s - 1], args.key_ends[s]); the first begins
- *   at 0. (The usual offsets from 0 on are ends behind their first number.) Queries see keys of their own sequence, whose first ones stand
- *   beside each other (top left), or whose last ones; sinks are its first keys. Behind the last end nothing is read or written. A pattern
- *   is over all queries and all keys.
+ *   at 0. (Of the usual offsets, which begin with 0, pass all but the first.) Queries see keys of their own sequence, whose first ones
+ *   stand beside each other (top left), or whose last ones; sinks are its first keys. Behind the last end nothing is read or written. A
+ *   pattern is over all queries and all keys.
  * - key_lengths: item i has its first args.key_ends[i] keys only, at most `keys`.
  * - page_keys: keys lie in pages of so many rows. K and V are `pages` pages, one behind the other, which all items share: row r of page p
  *   is row p * page_keys + r, and stride_k and stride_v are 0. args.page_table has ceil(keys / page_keys) numbers of pages for each item
@@ -596,8 +597,9 @@ typedef struct spk_attention_args {
     const void *tile_bits;    /* with tiles */
 } spk_attention_args;
 
-/* Gradients of attention: from O, LSE and the gradient of a loss by O, those by Q, K and V. With the scores S = scale Q K^T, which a soft
- * cap may bend to T = softcap tanh(S / softcap), over the pairs that are kept: P = exp(T - LSE), D = rows' sums of grad_O O, minus grad_LSE
+/* Gradients of attention: from O, LSE and the gradient of a loss with respect to O, those with respect to Q, K and V. With the scores
+ * S = scale Q K^T, which a soft cap may bend to T = softcap tanh(S / softcap), over the pairs that are kept:
+ *     P = exp(T - LSE), D = rows' sums of grad_O O, minus grad_LSE
  *     grad_S = P (grad_O V^T - D), times 1 - (T / softcap)^2 with a soft cap
  *     grad_Q = scale grad_S K, grad_K = scale grad_S^T Q, grad_V = P^T grad_O
  * where grad_K and grad_V are sums over the heads of Q that share a head of K and V (Dao et al. 2022, arXiv:2205.14135, appendix B). O and
