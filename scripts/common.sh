@@ -28,7 +28,7 @@ install_packages() {
 }
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
-test_packages=(g++ binutils abigail-tools libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
+test_packages=(g++ binutils abigail-tools doxygen libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
 
 find_mkl() { find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 
@@ -90,10 +90,10 @@ install_torch() {
 
 # Sphinx, which makes the site, in an environment of its own; fails where it cannot be had. The site is built without the network.
 install_sphinx() {
-    build/site-venv/bin/python -c 'import furo, myst_parser, sphinx' 2>/dev/null && return 0
+    build/site-venv/bin/python -c 'import breathe, furo, myst_parser, sphinx' 2>/dev/null && return 0
     say "installing Sphinx into build/site-venv (some 90 MB)"
     [ -d build/site-venv ] || /usr/bin/python3 -m venv build/site-venv
-    build/site-venv/bin/python -m pip install -q --disable-pip-version-check 'sphinx>=8' 'myst-parser>=4' furo
+    build/site-venv/bin/python -m pip install -q --disable-pip-version-check 'sphinx>=8' 'myst-parser>=4' 'breathe>=4.36' furo
 }
 
 # build PRESET [CMAKE_OPTION...] [--target NAME...]: configures and builds into build/PRESET; all of it, or what is named.

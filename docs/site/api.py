@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the reference pages of the site, from what stands in the sources: api.py FOLDER. Nothing is imported or compiled.
+"""Writes Python's reference pages of the site, from what stands in the sources: api.py FOLDER. Nothing is imported or compiled.
 
-    docs/c-api.rst        the public header: a section for each of its own, with every function, type and macro and the comment above it
     python/api.rst        the names that sparse_autotune exports: signatures, docstrings, public methods and properties
     python/api-distributed.rst    the same of sparse_autotune.distributed
 
@@ -14,7 +13,6 @@ import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-HEADER = ROOT / "include" / "sparsek" / "sparsek.h"
 PACKAGE = ROOT / "python" / "sparse_autotune"
 
 
@@ -28,115 +26,6 @@ def indented(text, by=3):
 
 def title(text, line):
     return f"{text}\n{line * len(text)}\n"
-
-
-# ---------------------------------------------------------------------------------------------------------------------- C
-
-KINDS = {"function": "func", "type": "type", "struct": "struct", "enum": "enum", "macro": "macro"}
-
-
-def comment_text(comment):
-    """The lines of a comment without what makes it one."""
-    lines = comment.strip().removeprefix("/*").removesuffix("*/").split("\n")
-    return [re.sub(r"^ \* ?", "", line).rstrip() if at else line.strip() for at, line in enumerate(lines)]
-
-
-class Prose:
-    """A comment as reStructuredText: paragraphs, lists, formulas; names of the header are links."""
-
-    def __init__(self, known):
-        self.known = known
-
-    def words(self, text):
-        parts = []
-        for at, part in enumerate(re.split(r"\b(spk_[a-z0-9_]+|SPK_[A-Z0-9_]+)\b", text)):
-            kind = self.known.get(part) if at % 2 else None
-            parts.append(f"\\ :c:{KINDS[kind]}:`{part}`\\ " if kind else f"\\ ``{part}``\\ " if at % 2 else escaped(part))
-        return re.sub(r"(:c:func:`\w+`\\ )\(\)", r"\1", "".join(parts)).strip()  # the link has its own parentheses
-
-    def __call__(self, lines):
-        out, paragraph = [], []
-
-        def end():
-            if paragraph:
-                out.append(self.words(" ".join(paragraph)))
-                paragraph.clear()
-        formula = []
-        for line in [*lines, ""]:
-            if line.startswith("    "):
-                end()
-                formula.append(line.strip())
-                continue
-            if formula:
-                out.append("::\n\n" + indented("\n".join(formula)))
-                formula.clear()
-            if not line:
-                end()
-            elif line.startswith("- "):
-                end()
-                paragraph.append("•\u00a0" + line[2:])
-            else:
-                paragraph.append(line.strip())
-        return "\n\n".join(out) + "\n"
-
-
-def groups(text):
-    """(comment, code) of what empty lines part; a comment above an empty line is a group without code."""
-    for part in re.split(r"\n\s*\n(?![^{}]*\n\})", text.strip()):
-        match = re.match(r"(/\*.*?\*/)\n?(.*)\Z", part.strip(), re.S)
-        yield (comment_text(match[1]), match[2].strip()) if match else ([], part.strip())
-
-
-def declared(code):
-    """(kind, name, text) of each declaration, where text is what the directive of the kind takes."""
-    plain = re.sub(r"/\*.*?\*/", "", code, flags=re.S)
-    for match in re.finditer(r"^SPK_API ([^;]*);", plain, re.M):
-        text = re.sub(r"\s+", " ", match[1])
-        yield "function", re.search(r"(spk_\w+)\(", text)[1], text
-    for match in re.finditer(r"^static inline ([^{;]*?)\s*\{", plain, re.M):
-        text = re.sub(r"\s+", " ", match[1])
-        yield "function", re.search(r"(spk_\w+)\(", text)[1], text
-    for match in re.finditer(r"^typedef (struct|enum) (spk_\w+)(\s*\{)?", plain, re.M):
-        yield match[1] if match[3] else "type", match[2], match[2]
-    for match in re.finditer(r"^typedef [^;{]*\(\*(spk_\w+)\)", plain, re.M):
-        yield "type", match[1], match[1]
-    for match in re.finditer(r"^#define (SPK_\w+)(\([^)]*\))?", plain, re.M):
-        if not match[1].startswith("SPK_SIZED_") and match[1] != "SPK_API":
-            yield "macro", match[1], match[1] + (match[2] or "")
-
-
-def c_sections(text):
-    """(title, text) of the header's sections."""
-    text = text[text.index("#define SPK_VERSION_MAJOR"):]
-    text = text[: text.index("#ifdef __cplusplus")] if "#ifdef __cplusplus" in text else text
-    parts = re.split(r"^/\* -{20,} (.*?) \*/$", text, flags=re.M)
-    yield "version", parts[0]
-    yield from zip(parts[1::2], parts[2::2], strict=True)
-
-
-def c_page():
-    header = HEADER.read_text(encoding="utf-8")
-    sections = [(name, list(groups(text))) for name, text in c_sections(header)]
-    known = {name: kind for _, parts in sections for _, code in parts for kind, name, _ in declared(code)}
-    prose = Prose(known)
-    lead = comment_text(header[: header.index("*/") + 2])
-    out = [title("C reference", "="), "All of ``<sparsek/sparsek.h>``, made from the header itself. :doc:`c` shows how the calls go together.\n",
-           prose(line for line in lead[3:] if line != "Conventions")]
-    for name, parts in sections:
-        out.append(title(name[0].upper() + name[1:], "-"))
-        for comment, code in parts:
-            found = list(declared(code))
-            shown = re.sub(r"^#define SPK_SIZED_.*\n?", "", re.sub(r"^SPK_API ", "", code, flags=re.M), flags=re.M)
-            if not found:
-                out.append(prose(comment) + ("\n.. code-block:: c\n\n" + indented(shown) + "\n" if shown and not shown.startswith("#") else ""))
-                continue
-            body = prose(comment) if comment else ""
-            if any(kind in ("struct", "enum") or "typedef" in code for kind, _, _ in found) or found[0][0] == "macro":
-                body += "\n.. code-block:: c\n\n" + indented(shown) + "\n"
-            for kind, _, text in found[:-1]:
-                out.append(f".. c:{kind}:: {text}\n")
-            out.append(f".. c:{found[-1][0]}:: {found[-1][2]}\n\n{indented(body)}\n")
-    return "\n".join(out), [], len(known)
 
 
 # ---------------------------------------------------------------------------------------------------------------------- Python
@@ -245,7 +134,7 @@ def python_page(heading, about, module_name, package):
 def main():
     folder = pathlib.Path(sys.argv[1])
     trouble = []
-    pages = {"docs/c-api.rst": c_page()}
+    pages = {}
     about = "All that ``import sparse_autotune as sa`` brings, made from the docstrings. :doc:`README` shows how it is used."
     pages["python/api.rst"] = python_page("Python reference", about, "sparse_autotune", PACKAGE)
     about = "All of ``sa.distributed``, made from the docstrings. :doc:`/docs/distributed` shows how it is used."

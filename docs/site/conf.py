@@ -1,11 +1,16 @@
 """Sphinx's settings for the site: scripts/site builds it. Nothing is fetched while it is built, and nothing by its pages."""
 import os
+import pathlib
 
 project = "sparsek"
 version = release = os.environ.get("SPARSEK_VERSION", "")
 author = "the sparsek authors"
 copyright = author  # noqa: A001
-extensions = ["myst_parser"]
+extensions = ["breathe", "myst_parser"]
+breathe_projects = {"sparsek": str(pathlib.Path(__file__).resolve().parents[1] / "site-header" / "xml")}  # Doxygen's, of the public header
+breathe_default_project = "sparsek"
+breathe_domain_by_extension = {"h": "c"}
+breathe_show_include = False
 source_suffix = {".rst": "restructuredtext", ".md": "markdown"}
 # As GitHub reads the pages: what MyST has besides is off.
 myst_disable_syntax = ["myst_line_comment", "myst_block_break", "myst_target", "myst_role"]

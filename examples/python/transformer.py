@@ -48,7 +48,7 @@ def recover(student, teacher, ids, steps, batch, rate, seed):
     order = torch.randperm(len(ids), generator=torch.Generator().manual_seed(seed))
     parameters = [p for layer in student.layers for p in layer.parameters()]
     optimiser = torch.optim.AdamW(parameters, lr=rate, weight_decay=0.0)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=0.1)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, rate, total_steps=steps, pct_start=max(0.1, min(0.5, 2 / steps)))
     begin, total = time.perf_counter(), torch.zeros((), device=teacher.words.weight.device)
     for step in range(steps):
         some = ids[order[torch.arange(step * batch, (step + 1) * batch) % len(ids)]].to(teacher.words.weight.device)
@@ -221,23 +221,26 @@ def draw(similarities):
 def main(arguments=None):
     parser = shared.parser(__doc__)
     parser.add_argument("--block", type=int, default=32)
-    parser.add_argument("--steps", type=int, default=250, help="of recovery after each cut; 0: only cut, and time")
+    parser.add_argument("--steps", type=int, default=12, help="of recovery after each cut; 0: only cut, and time")
+    parser.add_argument("--sentences", type=int, default=100, help="to judge by, evenly taken of all; 0: all")
     parser.add_argument("--batch", type=int, default=24, help="sentences of a training step")
     parser.add_argument("--rate", type=float, default=5e-4, help="largest learning rate")
     parser.add_argument("--save-layers", metavar="FILE", help="write the feed-forward layers in float16")
     parser.add_argument("--layers-only", metavar="FILE", help="only time the layers of such a file")
     parser.add_argument("--tokens", type=int, nargs="+", default=[4096, 65536], help="of --layers-only")
     options = shared.parse(parser, arguments)
+    if options.budget is None and 0 < options.steps < 100 and not options.small and options.device == "cpu":
+        sa.set_options(budget_s=0.5)  # a short training meets as many products as a long one
     if options.layers_only:
         return layers_only(options)
-    count = None
     if options.small:
-        options.steps, options.batch, count = min(options.steps, 8), 8, 64
+        options.steps, options.batch, options.sentences = min(options.steps, 8), 8, 64
 
     torch.set_float32_matmul_precision("high" if options.device != "cpu" else "highest")  # TF32, for the dense products and ours
     dense, tokenizer = minilm.load()
     dense.to(options.device)
-    labelled = [(sentence, i) for i, found in enumerate(minilm.reference_sentences().values()) for sentence in found][:count]
+    labelled = [(sentence, i) for i, found in enumerate(minilm.reference_sentences().values()) for sentence in found]
+    labelled = labelled[:: max(1, len(labelled) // (options.sentences or len(labelled)))]
     ids, topics = tokenizer([s for s, _ in labelled], TOKENS), torch.tensor([i for _, i in labelled])
     training = minilm.docstring_sentences(("json", "email") if options.small else minilm.PACKAGES)
     print(f"{len(ids)} sentences to judge by, {len(training)} to train on")

@@ -29,6 +29,7 @@
 extern "C" {
 #endif
 
+/* The version of this header; spk_version tells that of the library. */
 #define SPK_VERSION_MAJOR 0
 #define SPK_VERSION_MINOR 1
 #define SPK_VERSION_PATCH 0
@@ -79,6 +80,7 @@ SPK_API const char *spk_commit(void);
 
 /* ------------------------------------------------------------------------------------------------ status */
 
+/* What a call returns. */
 typedef enum spk_status {
     SPK_OK = 0,
     SPK_ERR_ARGUMENT = 1,      /* a caller's argument is wrong */
@@ -99,6 +101,7 @@ SPK_API const char *spk_status_name(spk_status status);
 
 /* ------------------------------------------------------------------------------------------------ types */
 
+/* The type of elements. */
 typedef enum spk_dtype {
     SPK_DTYPE_DEFAULT = 0, /* in an option: take it from the other operands, or the file */
     SPK_F32 = 1,
@@ -111,11 +114,17 @@ typedef enum spk_dtype {
     SPK_INT32 = 8 /* of offsets only */
 } spk_dtype;
 
+/* Which elements of a matrix lie side by side: those of a row, or those of a column. */
 typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
+/* Whether a matrix takes part as it is, or transposed. */
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
+/* The type of indices: int32_t or int64_t. */
 typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
+/* Whose memory a pointer is of: the host's, or the context's device's. */
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
+/* The operations. */
 typedef enum spk_operation { SPK_SPMM = 1, SPK_SDDMM = 2, SPK_GEMM = 3, SPK_ATTENTION = 4, SPK_ATTENTION_BACKWARD = 5 } spk_operation;
+/* The function that is applied to each element of D. */
 typedef enum spk_activation {
     SPK_ACT_NONE = 0,
     SPK_ACT_RELU = 1,
@@ -129,6 +138,7 @@ typedef enum spk_residual { SPK_RESIDUAL_NONE = 0, SPK_RESIDUAL_ADD = 1, SPK_RES
 typedef enum spk_group_axis { SPK_GROUP_NONE = 0, SPK_GROUP_ROWS = 1, SPK_GROUP_COLS = 2, SPK_GROUP_DEPTH = 3 } spk_group_axis;
 /* Which key stands beside which query: the first beside the first, or the last beside the last. */
 typedef enum spk_diagonal { SPK_DIAGONAL_NONE = 0, SPK_DIAGONAL_TOP_LEFT = 1, SPK_DIAGONAL_BOTTOM_RIGHT = 2 } spk_diagonal;
+/* Where a bias is added: none, one number for each row, or one for each column. */
 typedef enum spk_bias { SPK_BIAS_NONE = 0, SPK_BIAS_PER_ROW = 1, SPK_BIAS_PER_COL = 2 } spk_bias;
 
 /* Name and size of a dtype ("f32", 4); NULL and 0 for an unknown one. spk_dtype_from_name returns SPK_DTYPE_DEFAULT for an
@@ -139,6 +149,7 @@ SPK_API spk_dtype spk_dtype_from_name(const char *name);
 
 /* ------------------------------------------------------------------------------------------------ context */
 
+/* A device and its store. All other handles belong to one. */
 typedef struct spk_context spk_context;
 
 /* Calls body(arg, task) for every task in [0, tasks), in any order, on any threads, and returns when all are done. */
@@ -168,6 +179,7 @@ typedef void (*spk_log)(void *user, int level, const char *message);
 /* Progress of long work (tuning, reading): done of total steps, and what is being done. Called from the thread that asked. */
 typedef void (*spk_progress)(void *user, int64_t done, int64_t total, const char *what);
 
+/* Which device and store a context opens, and what the program lends it: threads, memory, a log. */
 typedef struct spk_context_options {
     size_t struct_size;
     const char *device; /* "cpu" (NULL: the same), "cuda" or "cuda:0", "cuda:1" ... as the CUDA driver counts them */
@@ -187,8 +199,8 @@ typedef struct spk_context_options {
     spk_progress progress; /* NULL: none */
     void *progress_user;
     /* Device memory of tuning, and of workspaces for runs that bring none: both NULL (the driver's), or both set; for a GPU only. A plan
-     * then has its workspace from its first run on each stream on, so that the first run on a stream must come before its capture. Indices
-     * and prepared values that a plan keeps, and spk_memory_allocate, come from the driver all the same. */
+     * then takes its workspace at its first run on each stream: that run must come before a capture of the stream. Indices and prepared
+     * values that a plan keeps, and spk_memory_allocate, come from the driver all the same. */
     spk_device_allocate device_allocate;
     spk_device_release device_release;
     void *device_user;
@@ -208,6 +220,7 @@ SPK_API const char *spk_last_error(const spk_context *context);
 SPK_API void spk_context_interrupt(spk_context *context);
 SPK_API void spk_context_resume(spk_context *context);
 
+/* The device of a context. */
 typedef struct spk_device_info {
     size_t struct_size;
     const char *kind; /* "cpu", "cuda" */
@@ -228,6 +241,7 @@ typedef struct spk_device_info {
 /* Strings live as long as the context. */
 SPK_API spk_status spk_context_device(spk_context *context, spk_device_info *info);
 
+/* A device of this machine, as spk_device_list tells it. */
 typedef struct spk_device_entry {
     size_t struct_size;
     const char *device;   /* spk_context_options.device takes it: "cpu", "cuda:0", "cuda:1" */
@@ -240,6 +254,7 @@ typedef struct spk_device_entry {
  * device. Strings live as long as the call. */
 SPK_API spk_status spk_device_list(int (*visit)(void *user, const spk_device_entry *entry), void *user);
 
+/* A vendor library: whether it was found, and where. */
 typedef struct spk_library_info {
     size_t struct_size;
     const char *name;    /* "openblas", "mkl", "libxsmm"; on a GPU "cublaslt", "cublas", "cusparse", "cudnn", "nvml", "nvrtc" */
@@ -277,6 +292,7 @@ SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, voi
 
 /* ------------------------------------------------------------------------------------------------ pattern */
 
+/* Where the blocks of a matrix are; immutable. */
 typedef struct spk_pattern spk_pattern;
 
 /* Where the stored blocks are (BSR). rows x cols is the logical size and need not be a multiple of the block; there are
@@ -302,15 +318,16 @@ typedef struct spk_bsr_indices {
 } spk_bsr_indices;
 
 /* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards.
- * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is the caller's word. Wrong indices
- * are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run after the
- * device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the oracle, and
- * plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need nothing on the
- * host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other streams be done
- * with the pattern's plans, when the last of the pattern and its plans is destroyed. */
+ * With deferred the device does so, when the stream comes to it: until then the arrays must stay. nnzb is taken as it is given. Wrong
+ * indices are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run
+ * after the device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the
+ * oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need
+ * nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other
+ * streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed. */
 SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
 SPK_API void spk_pattern_destroy(spk_pattern **pattern);
 
+/* What the library found when it inspected a pattern. */
 typedef struct spk_pattern_info {
     size_t struct_size;
     int64_t rows, cols, block_rows, block_cols;
@@ -324,6 +341,7 @@ typedef struct spk_pattern_info {
     double bandwidth;    /* mean |scaled row - scaled column| of a block, 0 (diagonal) .. 1 */
 } spk_pattern_info;
 
+/* The size and structure of a pattern. Of a pattern with deferred indices it waits for the device. */
 SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_info *info);
 
 /* ------------------------------------------------------------------------------------------------ SpMM */
@@ -363,6 +381,7 @@ typedef struct spk_spmm {
     int64_t stride_r, stride_p;
 } spk_spmm;
 
+/* The arrays of one run of SpMM, and its scalars. */
 typedef struct spk_spmm_args {
     size_t struct_size;
     spk_operation operation; /* SPK_SPMM */
@@ -411,6 +430,7 @@ typedef struct spk_sddmm {
     int64_t stride_x, stride_y, stride_c, stride_d; /* elements from one item to the next; 0: tight; X, Y, C: SPK_STRIDE_SHARED */
 } spk_sddmm;
 
+/* The arrays of one run of SDDMM, and its scalars. */
 typedef struct spk_sddmm_args {
     size_t struct_size;
     spk_operation operation; /* SPK_SDDMM */
@@ -428,7 +448,7 @@ typedef struct spk_sddmm_args {
 
 /* ------------------------------------------------------------------------------------------------ GEMM */
 
-/* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
+/* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N].
  * All matrices are dense: there is no pattern, and the calls that take one get NULL. D may be C. Accumulation is in float32 (float64 for
  * float64). Dtypes: A and B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. With K = 0 the product is 0. */
 typedef struct spk_gemm {
@@ -469,10 +489,12 @@ typedef struct spk_gemm {
  * - SPK_GROUP_COLS: columns of B and of D; each group has an A of its own. A bias per row is groups x M.
  * - SPK_GROUP_DEPTH: columns of A and rows of B; each group has a D of its own, with C, residual and preact (the gradient of the experts'
  *   weights). Bias is one for all.
- * What groups have of their own lies stride_a, stride_b, or stride_c, stride_d, stride_r, stride_p apart; the other strides must be 0. What
- * lies behind the last end takes no part: nothing of D there is written. On the CPU wrong offsets are refused; on a GPU they must be right.
+ * Arrays that each group has for itself lie stride_a, stride_b, or stride_c, stride_d, stride_r, stride_p apart; the other strides must be
+ * 0. Rows, columns or depth behind the last end take no part: nothing of D there is written. On the CPU wrong offsets are refused; on a GPU
+ * they must be right.
  */
 
+/* The arrays of one run of a dense product, and its scalars. */
 typedef struct spk_gemm_args {
     size_t struct_size;
     spk_operation operation; /* SPK_GEMM */
@@ -494,9 +516,9 @@ typedef struct spk_gemm_args {
 
 /* ------------------------------------------------------------------------------------------------ attention */
 
-/* O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item
- * Q is queries x depth, K keys x depth, V keys x depth_v, O queries x depth_v, row by row. Arrays are on the context's device and lie
- * anyhow: a row is contiguous, and rows, heads and items have strides of their own (item, head, row, column; or item, row, head, column).
+/* O = softmax(scale Q K^T over the keys that each query sees) V, for each head of each item.
+ * Q is queries x depth, K keys x depth, V keys x depth_v, O queries x depth_v, row by row. Arrays are on the context's device. Each row
+ * is contiguous; rows, heads and items have strides of their own (item, head, row, column; or item, row, head, column).
  * Query i stands beside key i (SPK_DIAGONAL_TOP_LEFT, and where there are as many queries as keys), or beside key i + keys - queries
  * (SPK_DIAGONAL_BOTTOM_RIGHT). It sees the keys that neither causal nor a window excludes. Keys that it does not see have no influence,
  * whatever stands in their rows of K and V. A query that sees none has O = 0 and LSE = -infinity. Sums are in float32 (float64 for
@@ -510,9 +532,9 @@ typedef struct spk_gemm_args {
  * What may change from run to run without a new plan is read where the arrays are, as int32 (on a GPU by its kernels, without a wait):
  * - sequences: Q, K, V and O hold so many sequences, one behind the other: `queries` and `keys` are those of all, and batch is 1. Sequence
  *   s has the queries [args.query_ends[s - 1], args.query_ends[s]) and the keys [args.key_ends[s - 1], args.key_ends[s]); the first begins
- *   at 0. (The usual offsets from 0 on are ends behind their first number.) Queries see keys of their own sequence, whose first ones stand
- *   beside each other (top left), or whose last ones; sinks are its first keys. Behind the last end nothing is read or written. A pattern
- *   is over all queries and all keys.
+ *   at 0. (Of the usual offsets, which begin with 0, pass all but the first.) Queries see keys of their own sequence, whose first ones
+ *   stand beside each other (top left), or whose last ones; sinks are its first keys. Behind the last end nothing is read or written. A
+ *   pattern is over all queries and all keys.
  * - key_lengths: item i has its first args.key_ends[i] keys only, at most `keys`.
  * - page_keys: keys lie in pages of so many rows. K and V are `pages` pages, one behind the other, which all items share: row r of page p
  *   is row p * page_keys + r, and stride_k and stride_v are 0. args.page_table has ceil(keys / page_keys) numbers of pages for each item
@@ -552,6 +574,7 @@ typedef struct spk_attention {
     int64_t tiles;            /* of bits, for some of the pattern's blocks; 0: none */
 } spk_attention;
 
+/* The arrays of one run of attention, and its scalars. */
 typedef struct spk_attention_args {
     size_t struct_size;
     spk_operation operation; /* SPK_ATTENTION */
@@ -574,8 +597,9 @@ typedef struct spk_attention_args {
     const void *tile_bits;    /* with tiles */
 } spk_attention_args;
 
-/* Gradients of attention: from O, LSE and the gradient of a loss by O, those by Q, K and V. With the scores S = scale Q K^T, which a soft
- * cap may bend to T = softcap tanh(S / softcap), over the pairs that are kept: P = exp(T - LSE), D = rows' sums of grad_O O, minus grad_LSE
+/* Gradients of attention: from O, LSE and the gradient of a loss with respect to O, those with respect to Q, K and V. With the scores
+ * S = scale Q K^T, which a soft cap may bend to T = softcap tanh(S / softcap), over the pairs that are kept:
+ *     P = exp(T - LSE), D = rows' sums of grad_O O, minus grad_LSE
  *     grad_S = P (grad_O V^T - D), times 1 - (T / softcap)^2 with a soft cap
  *     grad_Q = scale grad_S K, grad_K = scale grad_S^T Q, grad_V = P^T grad_O
  * where grad_K and grad_V are sums over the heads of Q that share a head of K and V (Dao et al. 2022, arXiv:2205.14135, appendix B). O and
@@ -610,6 +634,7 @@ typedef struct spk_attention_backward {
     int64_t tiles;
 } spk_attention_backward;
 
+/* The arrays of one run of the gradients of attention, and its scalars. */
 typedef struct spk_attention_backward_args {
     size_t struct_size;
     spk_operation operation; /* SPK_ATTENTION_BACKWARD */
@@ -638,6 +663,7 @@ typedef struct spk_attention_backward_args {
 
 /* ------------------------------------------------------------------------------------------------ tuning options */
 
+/* How much tuning measures. */
 typedef enum spk_effort {
     SPK_TUNE_MEASURE = 0,   /* the promising candidates, under the budget */
     SPK_TUNE_ESTIMATE = 1,  /* measure nothing: the nearest known class, else the cost model */
@@ -651,8 +677,10 @@ typedef enum spk_unknown {
     SPK_UNKNOWN_FAIL = 2 /* SPK_ERR_UNKNOWN_CLASS */
 } spk_unknown;
 
+/* Whether operands are in the caches when a candidate is timed. */
 typedef enum spk_cache_mode { SPK_COLD = 0, SPK_WARM = 1 } spk_cache_mode;
 
+/* How a candidate is chosen: by measuring or by estimate, for how long, among which kernels. */
 typedef struct spk_tune_options {
     size_t struct_size;
     spk_effort effort;
@@ -676,6 +704,7 @@ typedef struct spk_tune_options {
 
 /* ------------------------------------------------------------------------------------------------ plan */
 
+/* A problem bound to the candidate that runs it. */
 typedef struct spk_plan spk_plan;
 
 /* A problem is the struct of its operation (spk_spmm, spk_sddmm, spk_gemm), which begins with its size and its operation; so are the
@@ -705,6 +734,7 @@ SPK_API spk_status spk_run(const spk_plan *plan, const void *args, void *stream)
  * with runs. */
 SPK_API spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stream);
 
+/* What a plan runs, and how it was chosen. */
 typedef struct spk_plan_info {
     size_t struct_size;
     const char *kernel; /* "spmm_f32_avx2" */
@@ -755,12 +785,14 @@ SPK_API spk_status spk_default_tolerance(spk_context *context, const spk_pattern
  * problem has fields; the arguments of a run point to operands and hold scalars; sizes are what the operands' extents are made of.
  * A program that sets the fields it knows of and leaves 0 in all others has the defaults. Strings are static. */
 
+/* Whether an operation takes a pattern. */
 typedef enum spk_pattern_use {
     SPK_PATTERN_NONE = 0,    /* the calls take none: NULL */
     SPK_PATTERN_NEEDED = 1,  /* it says where the stored blocks are */
     SPK_PATTERN_OPTIONAL = 2 /* it says which blocks of pairs count; NULL: all */
 } spk_pattern_use;
 
+/* A row of the table of operations. */
 typedef struct spk_operation_info {
     size_t struct_size;
     spk_operation operation;
@@ -781,6 +813,7 @@ typedef struct spk_operation_info {
 SPK_API int spk_operation_count(void);
 SPK_API spk_status spk_operation_get(int index, spk_operation_info *info);
 
+/* What a field of a problem is, and with that the type of the member. */
 typedef enum spk_field_kind {
     SPK_FIELD_SIZE = 1,         /* int64_t: the size of this name */
     SPK_FIELD_ITEMS = 2,        /* int64_t: of a batch */
@@ -799,6 +832,7 @@ typedef enum spk_field_kind {
     SPK_FIELD_COUNT = 15        /* int64_t: a number of something else, >= 0 */
 } spk_field_kind;
 
+/* A field of a problem: a member of its struct, what it means, what it may be. */
 typedef struct spk_field_info {
     size_t struct_size;
     const char *name; /* of the member: "layout_x" */
@@ -815,8 +849,10 @@ typedef struct spk_field_info {
     double low, high;   /* of a number, and of an enumeration's */
 } spk_field_info;
 
+/* A field of an operation, index in [0, spk_operation_info.field_count). */
 SPK_API spk_status spk_operation_field(spk_operation operation, int index, spk_field_info *info);
 
+/* Where a size's value comes from. */
 typedef enum spk_size_source {
     SPK_SIZE_FIELD = 0,        /* the problem's field of the same name */
     SPK_SIZE_PATTERN_ROWS = 1, /* rows and columns of op(pattern), where the problem has a field of SPK_FIELD_TRANS of it */
@@ -825,6 +861,7 @@ typedef enum spk_size_source {
     SPK_SIZE_LIST_COLS = 4
 } spk_size_source;
 
+/* A size of an operation: what the extents of its operands are made of. */
 typedef struct spk_size_info {
     size_t struct_size;
     const char *name; /* "m" */
@@ -834,14 +871,17 @@ typedef struct spk_size_info {
     const char *help; /* "rows of op(A) and of D" */
 } spk_size_info;
 
+/* A size of an operation, index in [0, spk_operation_info.size_count). */
 SPK_API spk_status spk_operation_size(spk_operation operation, int index, spk_size_info *info);
 
+/* What a run does with an operand. */
 typedef enum spk_role {
     SPK_ROLE_IN = 0,
     SPK_ROLE_IN_SCALED = 1, /* not read where the scalar that it is multiplied by is 0 */
     SPK_ROLE_OUT = 2
 } spk_role;
 
+/* An operand of an operation: an array that its arguments point to. */
 typedef struct spk_operand_info {
     size_t struct_size;
     const char *name;    /* of the pointer in the arguments: "values" */
@@ -855,8 +895,10 @@ typedef struct spk_operand_info {
     uint64_t may_be;   /* of an output: bit i: it may be the same array as operand i */
 } spk_operand_info;
 
+/* An operand of an operation, index in [0, spk_operation_info.operand_count). */
 SPK_API spk_status spk_operation_operand(spk_operation operation, int index, spk_operand_info *info);
 
+/* A scalar of an operation: a number of type double in its arguments. */
 typedef struct spk_scalar_info {
     size_t struct_size;
     const char *name; /* of a double in the arguments: "alpha" */
@@ -865,6 +907,7 @@ typedef struct spk_scalar_info {
     int reserved;
 } spk_scalar_info;
 
+/* A scalar of an operation, index in [0, spk_operation_info.scalar_count). */
 SPK_API spk_status spk_operation_scalar(spk_operation operation, int index, spk_scalar_info *info);
 
 enum { SPK_MOST_SIZES = 8 };
@@ -881,6 +924,7 @@ typedef struct spk_problem_info {
     double bytes;                  /* that a run must read and write once */
 } spk_problem_info;
 
+/* Sizes, flops and bytes of a problem; it refuses what planning would refuse. */
 SPK_API spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern, const void *problem, spk_problem_info *info);
 
 /* How an operand of a problem lies: rows x cols for each item, or for each head of it; a line is a row of a row-major array, else a column.
@@ -898,6 +942,7 @@ typedef struct spk_array_info {
     int64_t head_stride; /* elements from one of them to the next; 0: there is one */
 } spk_array_info;
 
+/* How an operand of a problem lies, by its index (spk_operation_operand). */
 SPK_API spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
                                      spk_array_info *info);
 
@@ -908,8 +953,10 @@ SPK_API spk_status spk_problem_fill(spk_context *context, const spk_pattern *pat
 
 /* ------------------------------------------------------------------------------------------------ kernels and reports */
 
+/* Whose a kernel is: the library's own, a vendor's, a dense product, the reference, a peer that only races. */
 typedef enum spk_kind { SPK_KIND_OWN = 1, SPK_KIND_VENDOR = 2, SPK_KIND_DENSE = 3, SPK_KIND_REFERENCE = 4, SPK_KIND_PEER = 5 } spk_kind;
 
+/* A row of the table of kernels. */
 typedef struct spk_kernel_info {
     size_t struct_size;
     const char *name;
@@ -924,6 +971,7 @@ typedef struct spk_kernel_info {
 SPK_API int spk_kernel_count(void);
 SPK_API spk_status spk_kernel_get(int index, spk_kernel_info *info);
 
+/* How a candidate fared. */
 typedef enum spk_candidate_status {
     SPK_CANDIDATE_OK = 0,
     SPK_CANDIDATE_WRONG = 1,  /* its result missed the tolerance */
@@ -935,6 +983,7 @@ typedef enum spk_candidate_status {
     SPK_CANDIDATE_NOT_APPLICABLE = 6 /* cannot compute this problem on this device */
 } spk_candidate_status;
 
+/* What a report says of one candidate: a kernel with its parameters. */
 typedef struct spk_candidate_info {
     size_t struct_size;
     const char *name, *params;
@@ -953,6 +1002,7 @@ typedef struct spk_candidate_info {
     const double *samples_us; /* sample i of two candidates of one report was taken in the same round */
 } spk_candidate_info;
 
+/* What tuning measured, or what a list or the store tells. */
 typedef struct spk_report spk_report;
 
 /* Evidence that is good enough to go on with, and that a later tuning of its class replaces: */
@@ -966,6 +1016,7 @@ typedef enum spk_provisional {
     SPK_PROVISIONAL_LOAD = 3
 } spk_provisional;
 
+/* What a report says as a whole. */
 typedef struct spk_report_info {
     size_t struct_size;
     int candidate_count;
@@ -981,6 +1032,7 @@ typedef struct spk_report_info {
     spk_provisional provisional;
 } spk_report_info;
 
+/* The report as a whole, and one of its candidates, index in [0, spk_report_info.candidate_count). Strings live as long as the report. */
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
 SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
 SPK_API void spk_report_destroy(spk_report **report);
@@ -998,6 +1050,7 @@ SPK_API spk_status spk_tune(spk_context *context, spk_pattern *pattern, const vo
 SPK_API spk_status spk_explain(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
                                spk_report **report);
 
+/* How long a race goes on, and between whom. */
 typedef struct spk_race_options {
     size_t struct_size;
     int rounds; /* interleaved rounds of the last phase; 0: 20 */
@@ -1014,9 +1067,12 @@ SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const vo
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 
+/* A matrix in the host's memory; immutable. */
 typedef struct spk_matrix spk_matrix;
+/* How a matrix is stored. */
 typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 } spk_format;
 
+/* A matrix in arrays: what spk_matrix_create copies and spk_matrix_view shows. */
 typedef struct spk_matrix_desc {
     size_t struct_size;
     spk_format format;
@@ -1060,6 +1116,7 @@ SPK_API spk_status spk_matrix_transpose(spk_context *context, const spk_matrix *
 /* Sorts the blocks (entries) of each row and sums duplicates. */
 SPK_API spk_status spk_matrix_canonicalize(spk_context *context, const spk_matrix *matrix, spk_matrix **out);
 
+/* How the size of a block is measured for pruning. */
 typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk_norm;
 
 /* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format; what is kept
@@ -1068,6 +1125,7 @@ typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk
 SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
                                     spk_norm norm, spk_matrix **out);
 
+/* What one block size would cost a matrix: an entry of the list that spk_matrix_advise writes. */
 typedef struct spk_block_advice {
     size_t struct_size;
     int64_t block_rows, block_cols;
@@ -1083,6 +1141,7 @@ SPK_API spk_status spk_matrix_advise(spk_context *context, const spk_matrix *mat
 
 /* ------------------------------------------------------------------------------------------------ files */
 
+/* How spk_matrix_read reads a file. */
 typedef struct spk_read_options {
     size_t struct_size;
     const char *tensor; /* safetensors: name of a tensor or of a BSR triple; NULL: the only one in the file */
@@ -1096,6 +1155,7 @@ typedef struct spk_read_options {
  * .smtx CSR with values of one, safetensors BSR or dense. */
 SPK_API spk_status spk_matrix_read(spk_context *context, const char *path, const spk_read_options *options, spk_matrix **matrix);
 
+/* How spk_matrix_write writes a file. */
 typedef struct spk_write_options {
     size_t struct_size;
     const char *tensor;  /* safetensors: name to write under; NULL: "matrix" */
@@ -1111,6 +1171,7 @@ SPK_API spk_status spk_matrix_write(spk_context *context, const spk_matrix *matr
 
 /* ------------------------------------------------------------------------------------------------ generators */
 
+/* The shape of a generated pattern. */
 typedef enum spk_generator {
     SPK_GEN_UNIFORM = 1,    /* exactly round(density * grid) blocks; rows differ by at most one */
     SPK_GEN_BERNOULLI = 2,  /* uniformly random blocks, no limit on a row */
@@ -1139,6 +1200,7 @@ typedef enum spk_mask_shape {
     SPK_MASK_NSA = 9    /* sinks, a window, and `selected` blocks of the rest (native sparse attention, mixture of block attention) */
 } spk_mask_shape;
 
+/* Which matrix or mask spk_matrix_generate makes. */
 typedef struct spk_generate {
     size_t struct_size;
     spk_generator generator;
@@ -1190,6 +1252,7 @@ SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_
  * spk_context_interrupt. */
 SPK_API const char *spk_store_path(const spk_context *context);
 
+/* One class of problems in the store. */
 typedef struct spk_store_entry {
     size_t struct_size;
     const char *class_key;
@@ -1221,50 +1284,59 @@ SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
 
 /* The calls above for one operation each, so that the compiler checks the structs. */
 
+/* spk_plan_create of SpMM. */
 static inline spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
                                        spk_plan **plan)
 {
     return spk_plan_create(context, pattern, problem, options, plan);
 }
 
+/* spk_run of SpMM. */
 static inline spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
 {
     return spk_run(plan, args, stream);
 }
 
+/* spk_compute of SpMM. */
 static inline spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
                                     const spk_tune_options *options)
 {
     return spk_compute(context, pattern, problem, args, options);
 }
 
+/* spk_plan_create of SDDMM. */
 static inline spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
                                         const spk_tune_options *options, spk_plan **plan)
 {
     return spk_plan_create(context, pattern, problem, options, plan);
 }
 
+/* spk_run of SDDMM. */
 static inline spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream)
 {
     return spk_run(plan, args, stream);
 }
 
+/* spk_compute of SDDMM. */
 static inline spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
                                             const spk_sddmm_args *args, const spk_tune_options *options)
 {
     return spk_compute(context, pattern, problem, args, options);
 }
 
+/* spk_plan_create of a dense product. */
 static inline spk_status spk_plan_gemm(spk_context *context, const spk_gemm *problem, const spk_tune_options *options, spk_plan **plan)
 {
     return spk_plan_create(context, NULL, problem, options, plan);
 }
 
+/* spk_run of a dense product. */
 static inline spk_status spk_run_gemm(const spk_plan *plan, const spk_gemm_args *args, void *stream)
 {
     return spk_run(plan, args, stream);
 }
 
+/* spk_compute of a dense product. */
 static inline spk_status spk_matmul_dense(spk_context *context, const spk_gemm *problem, const spk_gemm_args *args,
                                           const spk_tune_options *options)
 {

@@ -41,9 +41,9 @@ def _is_hopper(device: int) -> bool:
 def has_gradients(q: Tensor, masked: bool) -> bool:
     """Whether sa.attention is the one to compute gradients. What stands in for PyTorch's functions asks here, and leaves the rest to them.
 
-    On Hopper the kernel of depths from 16 to 128 is faster than PyTorch's choice. Elsewhere PyTorch's gradients are the faster ones where nothing but causality
-    hides keys; a mask of blocks they would multiply as a whole (bench/results/gpu-*-attention-backward*.json). For other types and depths sa.attention has a
-    slow kernel only.
+    On Hopper the kernel of depths from 16 to 128 is faster than PyTorch's choice. Elsewhere PyTorch's gradients are the faster ones where
+    nothing but causality hides keys; a mask of blocks they would multiply as a whole (bench/results/gpu-*-attention-backward*.json). For
+    other types and depths sa.attention has a slow kernel only.
     """
     if q.device.type != "cuda":
         return True
@@ -189,40 +189,48 @@ def attention(
 ) -> Tensor | tuple[Tensor, Tensor]:
     """softmax(scale q kᵀ) v over the keys that each query sees, by the kernel that was measured to be the fastest.
 
-    q: [batch, heads, queries, depth], k: [batch, heads of k, keys, depth], v: [batch, heads of k, keys, depth of v]; with layout="bshd" the two dimensions in
-    the middle are the other way round. Any strides are read without a copy where each row is contiguous, and no two heads or rows are the same memory. All on
-    one device (CPU or CUDA), of one dtype: float32, float64, float16, bfloat16; so is the result, which is contiguous in the layout of q. Sums are in float32
-    (float64 for float64). heads must be a multiple of the heads of k: head h of q goes with head h // (heads / heads of k).
+    q: [batch, heads, queries, depth], k: [batch, heads of k, keys, depth], v: [batch, heads of k, keys, depth of v]; with layout="bshd" the
+    two dimensions in the middle are the other way round. Any strides are read without a copy where each row is contiguous, and no two heads
+    or rows are the same memory. All on one device (CPU or CUDA), of one dtype: float32, float64, float16, bfloat16; so is the result, which
+    is contiguous in the layout of q. Sums are in float32 (float64 for float64). heads must be a multiple of the heads of k: head h of q
+    goes with head h // (heads / heads of k).
 
-    A query sees a key unless one of these excludes it; keys that it does not see have no influence, whatever stands there. A query that sees none gives 0.
+    A query sees a key unless one of these excludes it; keys that it does not see have no influence, whatever stands there. A query that
+    sees none gives 0.
 
-    - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks that are not there,
-      and, where the BlockMask has tiles of bits, keys whose bit is 0.
-    - causal: "top_left": query i stands beside key i, "bottom_right": beside key i + keys - queries; keys behind that one. True only where there are as many
-      queries as keys, where both are the same. There is no default.
-    - window: how many keys a query sees on each side of the one beside it, which counts: window=1 is that one alone. (left, right) for each side; of a single
-      number with causal, that to the left. None or 0: no limit. Without causal, and where there are not as many queries as keys, diagonal says which key is the
-      one beside, in the words of causal.
-    - sinks: so many first keys are seen whatever the window to the left says, which must be given; causal, the window to the right and the mask hold for them.
+    - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks
+      that are not there, and, where the BlockMask has tiles of bits, keys whose bit is 0.
+    - causal: "top_left": query i stands beside key i, "bottom_right": beside key i + keys - queries; keys behind that one. True only where
+      there are as many queries as keys, where both are the same. There is no default.
+    - window: how many keys a query sees on each side of the one beside it, which counts: window=1 is that one alone. (left, right) for each
+      side; of a single number with causal, that to the left. None or 0: no limit. Without causal, and where there are not as many queries
+      as keys, diagonal says which key is the one beside, in the words of causal.
+    - sinks: so many first keys are seen whatever the window to the left says, which must be given; causal, the window to the right and the
+      mask hold for them.
 
-    Four int32 tensors on the device of q are read at every call, so that what was measured for one set of numbers serves all. On a GPU nobody waits for them or
-    checks them: wrong ones reach beyond the tensors. Inside a CUDA graph they are read at each replay. With lengths, or where keys end elsewhere than queries,
-    causal=True and a window do not say which key is the one beside: give "top_left" or "bottom_right".
+    Four int32 tensors on the device of q are read at every call, so that what was measured for one set of numbers serves all. On a GPU
+    nobody waits for them or checks them: wrong ones reach beyond the tensors. Inside a CUDA graph they are read at each replay. With
+    lengths, or where keys end elsewhere than queries, causal=True and a window do not say which key is the one beside: give "top_left" or
+    "bottom_right".
 
     - lengths: [batch], item i has its first lengths[i] keys only.
-    - query_ends: [sequences], of sequences that are packed one behind the other in q, k and v, whose batch is 1: where each one ends, the first begins at 0
-      (cu_seqlens[1:]). A query sees keys of its own sequence only. Rows behind the last end are 0 and -inf in the results; nobody reads theirs.
+    - query_ends: [sequences], of sequences that are packed one behind the other in q, k and v, whose batch is 1: where each one ends, the
+      first begins at 0 (cu_seqlens[1:]). A query sees keys of its own sequence only. Rows behind the last end are 0 and -inf in the
+      results; nobody reads theirs.
     - key_ends: [sequences], where the keys of each sequence end; None: where its queries do.
-    - page_table: [batch, pages of each item] ([sequences, ...] with query_ends): k and v are pages, in place of items, [pages, heads, rows, depth] in the order
-      of the layout, and page_table[i] are the numbers of those that item i has, in order. lengths says how many keys there are, None: all rows of the pages.
-      What lies behind them, numbers and rows, is not looked at. Pages are never copied: in memory each must begin where the rows of the one before it end, as
-      those of a contiguous [pages, rows, heads, depth] do (layout="bshd", or its transpose(1, 2)).
+    - page_table: [batch, pages of each item] ([sequences, ...] with query_ends): k and v are pages, in place of items, [pages, heads, rows,
+      depth] in the order of the layout, and page_table[i] are the numbers of those that item i has, in order. lengths says how many keys
+      there are, None: all rows of the pages. What lies behind them, numbers and rows, is not looked at. Pages are never copied: in memory
+      each must begin where the rows of the one before it end, as those of a contiguous [pages, rows, heads, depth] do (layout="bshd", or
+      its transpose(1, 2)).
 
-    scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural logarithm of the sum
-    of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either layout; -inf where a query sees no key.
+    scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural
+    logarithm of the sum of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either
+    layout; -inf where a query sees no key.
 
-    q, k and v may require gradients, of the result and of the logarithms: of these (not with page_table) the backward pass keeps q, k, v, the result and the
-    logarithms, and no matrix of scores. It gives the same bits at each run. Gradients of gradients and forward mode are refused with NotImplementedError.
+    q, k and v may require gradients, of the result and of the logarithms: of these (not with page_table) the backward pass keeps q, k, v,
+    the result and the logarithms, and no matrix of scores. It gives the same bits at each run. Gradients of gradients and forward mode are
+    refused with NotImplementedError.
 
     RuntimeError, TypeError or ValueError name the argument that is wrong.
     """

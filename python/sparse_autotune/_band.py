@@ -50,8 +50,8 @@ def _diagonal_of(causal: Any, diagonal: Any) -> Diagonal | None:
 
 
 def band_of(causal: Any, window: Any, sinks: Any, diagonal: Any, unclear: str, clear: int) -> tuple[int, int, int, int]:
-    """Keys to the left and to the right, first ones, flags. unclear: what does not say which key stands beside which query, "" where that is
-    clear; clear: the flag that says it then.
+    """Keys to the left and to the right, first ones, flags. unclear: what does not say which key stands beside which query, "" where that
+    is clear; clear: the flag that says it then.
     """
     flags = CAUSAL if causal else 0
     beside = _diagonal_of(causal, diagonal)

@@ -25,21 +25,20 @@ def _check_booleans(mask: Tensor, lines: str) -> None:
 
 
 class BlockMask:
-    """A mask of blocks for sa.attention: a list of blocks of keys for each block of queries; no values. Within a block all pairs of a query and a key are
-    seen, or those that a tile of bits says.
+    """A mask of blocks for sa.attention: a list of blocks of keys for each block of queries; no values. Within a block all pairs of a query
+    and a key are seen, or those that a tile of bits says.
 
     offsets: int32 or int64, [batch * heads * ceil(rows / block rows) + 1]; the list of block row i is columns[offsets[i] : offsets[i + 1]].
-    columns: the same dtype, [blocks]; numbers of blocks of keys, increasing within a list.
-    block: (queries, keys) of a block, each 1 to 256, or one number for both.
-    shape: (rows, keys): queries and keys of an item; need not be multiples of the block.
-    heads: how many heads have block rows of their own: 1 (one mask for all), or as many as k has, or as q has.
-    batch: the same of items: 1, or the batch. Block rows of head h of item i begin at number (i * heads + h) * ceil(rows / block rows).
-    tile_numbers: int32, [blocks], with tile_bits: -1 where a block keeps all its pairs, or the number of its tile.
-    tile_bits: int32, [tiles, block rows, ceil(block columns / 32)]; bit j % 32 of word j / 32 of a line, the lowest first, is key j of the block: 1 is seen.
-    Both are read at every call. On the CPU wrong numbers raise RuntimeError, on CUDA nobody checks them.
+    columns: the same dtype, [blocks]; numbers of blocks of keys, increasing within a list. block: (queries, keys) of a block, each 1 to
+    256, or one number for both. shape: (rows, keys): queries and keys of an item; need not be multiples of the block. heads: how many heads
+    have block rows of their own: 1 (one mask for all), or as many as k has, or as q has. batch: the same of items: 1, or the batch. Block
+    rows of head h of item i begin at number (i * heads + h) * ceil(rows / block rows). tile_numbers: int32, [blocks], with tile_bits: -1
+    where a block keeps all its pairs, or the number of its tile. tile_bits: int32, [tiles, block rows, ceil(block columns / 32)]; bit j %
+    32 of word j / 32 of a line, the lowest first, is key j of the block: 1 is seen. Both are read at every call. On the CPU wrong numbers
+    raise RuntimeError, on CUDA nobody checks them.
 
-    Indices are looked through at the first use, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must count the change. Wrong
-    ones raise RuntimeError then.
+    Indices are looked through at the first use, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must count
+    the change. Wrong ones raise RuntimeError then.
     """
 
     __slots__ = ("offsets", "columns", "block", "shape", "heads", "batch", "tile_numbers", "tile_bits", "__weakref__")
@@ -104,8 +103,8 @@ class BlockMask:
 
     @classmethod
     def from_pairs(cls, mask: Tensor, block: int | tuple[int, int]) -> BlockMask:
-        """Of a boolean tensor with an entry for each pair: [queries, keys], [heads, ...] or [batch, heads, ...]; true is seen. Blocks with pairs that are
-        seen are stored; those that are not seen whole have a tile of bits, blocks that are alike the same.
+        """Of a boolean tensor with an entry for each pair: [queries, keys], [heads, ...] or [batch, heads, ...]; true is seen. Blocks with
+        pairs that are seen are stored; those that are not seen whole have a tile of bits, blocks that are alike the same.
         """
         _check_booleans(mask, "queries, keys")
         high, wide = _pair(block)
@@ -155,7 +154,8 @@ class BlockMask:
         diagonal: Diagonal | None = None,
         device: Any = None,
     ) -> BlockMask:
-        """What the words window, causal, sinks and diagonal of sa.attention let a query see, in blocks. Alone they need no mask: give them to sa.attention."""
+        """What the words window, causal, sinks and diagonal of sa.attention let a query see, in blocks. Alone they need no mask: give them
+        to sa.attention."""
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         left, right, first, flags = band_of(causal, window, sinks, diagonal, unclear, 0)
@@ -163,8 +163,8 @@ class BlockMask:
 
     @classmethod
     def documents(cls, lengths: Iterable[int] | Tensor, block: int | tuple[int, int] = 128, *, causal: bool = False, device: Any = None) -> BlockMask:
-        """Documents one behind the other, of so many tokens each, which see only themselves. lengths on a GPU are waited for; query_ends of sa.attention are
-        not.
+        """Documents one behind the other, of so many tokens each, which see only themselves. lengths on a GPU are waited for; query_ends of
+        sa.attention are not.
         """
         counts = [_count("lengths", length, 0) for length in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
         sizes = _sizes(sum(counts), sum(counts), block)
@@ -194,8 +194,8 @@ class BlockMask:
         diagonal: Diagonal | None = None,
         device: Any = None,
     ) -> BlockMask:
-        """The `local` keys nearest to the one beside, which counts (as many on each side, unless causal), and of each `stride` keys the last one (the "fixed"
-        pattern of Child et al. 2019, arXiv:1904.10509).
+        """The `local` keys nearest to the one beside, which counts (as many on each side, unless causal), and of each `stride` keys the
+        last one (the "fixed" pattern of Child et al. 2019, arXiv:1904.10509).
         """
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
@@ -205,8 +205,8 @@ class BlockMask:
 
     @classmethod
     def video(cls, frames: int, height: int, width: int, window: tuple[int, int, int], block: int | tuple[int, int] = 128, *, device: Any = None) -> BlockMask:
-        """frames * height * width tokens, in this order; one sees those in a box about it: window[0] frames, window[1] lines, window[2] columns. At the ends
-        the box is shifted inwards, so that all see equally many.
+        """frames * height * width tokens, in this order; one sees those in a box about it: window[0] frames, window[1] lines, window[2]
+        columns. At the ends the box is shifted inwards, so that all see equally many.
         """
         size = (_count("frames", frames, 1), _count("height", height, 1), _count("width", width, 1))
         if not isinstance(window, (tuple, list)) or len(window) != 3:
@@ -217,9 +217,10 @@ class BlockMask:
 
     @classmethod
     def from_scores(cls, scores: Tensor, top_k: int, block: int | tuple[int, int], *, shape: tuple[int, int] | None = None) -> BlockMask:
-        """Each block of queries sees the top_k blocks of keys that have the highest scores: [block rows, block columns], [heads, ...] or [batch, heads, ...],
-        on any device, which is not waited for: a model may choose its mask at every step, a list for each head of k or of q. Where there are fewer blocks
-        than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a score of -inf is chosen where there are no others.
+        """Each block of queries sees the top_k blocks of keys that have the highest scores: [block rows, block columns], [heads, ...] or
+        [batch, heads, ...], on any device, which is not waited for: a model may choose its mask at every step, a list for each head of k or
+        of q. Where there are fewer blocks than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a
+        score of -inf is chosen where there are no others.
 
         shape: (rows, keys), where they are no multiples of the block.
         """
@@ -239,8 +240,8 @@ class BlockMask:
 
     @classmethod
     def from_flex(cls, mask: Any) -> BlockMask:
-        """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says, which must work on
-        tensors of queries and keys by broadcasting. A GPU is waited for. ValueError where the mask_mod cannot be evaluated.
+        """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says, which
+        must work on tensors of queries and keys by broadcasting. A GPU is waited for. ValueError where the mask_mod cannot be evaluated.
         """
         try:
             counts, columns, full_counts, full_columns = mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices
@@ -311,7 +312,8 @@ class BlockMask:
         return self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch, None)
 
     def _states(self) -> Tensor:
-        """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its tile."""
+        """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its
+        tile."""
         down, across = self.grid
         states = torch.full((self.offsets.shape[0] - 1, across), -2, dtype=torch.int32, device=self.device)
         states[self._rows(), self.columns.long()] = -1 if self.tile_numbers is None else self.tile_numbers
@@ -325,7 +327,8 @@ class BlockMask:
         return seen | ((states >= 0)[:, None, None] & _mask_shapes.unpacked(self.tile_bits[states.clamp(min=0).long()], self.block[1]))
 
     def picture(self, columns: int = 32, *, head: int = 0, item: int = 0) -> str:
-        """The blocks of one head of one item, in Braille: a dot where some block of its part is stored. columns: at most so many characters wide."""
+        """The blocks of one head of one item, in Braille: a dot where some block of its part is stored. columns: at most so many characters
+        wide."""
         if not (0 <= head < self.heads and 0 <= item < self.batch):
             raise ValueError(f"head, item: there are {self.heads} heads and {self.batch} items, not {head} and {item}")
         return _mask_shapes.picture(self.to_dense()[item, head], _count("columns", columns, 1))

@@ -22,13 +22,12 @@ class BSR:
     """A block-sparse matrix in BSR (block compressed sparse rows).
 
     row_offsets: int32 or int64, [ceil(rows / block_rows) + 1]; block row i holds the blocks row_offsets[i] .. row_offsets[i + 1] - 1.
-    col_indices: the same dtype, [nnzb]; the block column of each block, increasing within a block row.
-    values: float32, float64, float16 or bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256
-    high and wide. May require a gradient.
-    shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
+    col_indices: the same dtype, [nnzb]; the block column of each block, increasing within a block row. values: float32, float64, float16 or
+    bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256 high and wide. May
+    require a gradient. shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
 
-    A @ B works on either side, as do torch.matmul, mm, mv, addmm, addmv and F.linear. In a function that torch.compile sees, write sa.matmul(A, B) or
-    A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
+    A @ B works on either side, as do torch.matmul, mm, mv, addmm, addmv and F.linear. In a function that torch.compile sees, write
+    sa.matmul(A, B) or A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
 
     Indices are looked through at the first product, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must
     count the change. Wrong ones raise RuntimeError then.
@@ -58,7 +57,8 @@ class BSR:
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        """PyTorch's products; and a sign to its fused paths, such as nn.TransformerEncoderLayer's in eval, that this weight is not for them."""
+        """PyTorch's products; and a sign to its fused paths, such as nn.TransformerEncoderLayer's in eval, that this weight is not for
+        them."""
         from ._functions import of_bsr
 
         product = of_bsr(func)
@@ -117,7 +117,8 @@ class BSR:
 
     @classmethod
     def from_mask(cls, dense: Tensor, mask: Tensor, block: int | tuple[int, int]) -> BSR:
-        """The blocks of a matrix [rows, cols] that a mask [grid rows, grid cols] keeps; their values are copied (gradients flow through)."""
+        """The blocks of a matrix [rows, cols] that a mask [grid rows, grid cols] keeps; their values are copied (gradients flow
+        through)."""
         _check_matrix(dense)
         blocks = _blocked(dense, _pair(block))
         if not isinstance(mask, Tensor):
@@ -143,7 +144,8 @@ class BSR:
     def from_torch(cls, matrix: Tensor) -> BSR:
         """A torch.sparse_bsr matrix, without a copy: values and indices are the same memory.
 
-        A gradient goes on to the values of which the matrix was made. A leaf that requires one is refused: PyTorch cannot keep a gradient in it.
+        A gradient goes on to the values of which the matrix was made. A leaf that requires one is refused: PyTorch cannot keep a gradient
+        in it.
         """
         if not isinstance(matrix, Tensor) or matrix.layout is not torch.sparse_bsr:
             raise TypeError(f"matrix: must be a torch.sparse_bsr tensor, not {kind_of(matrix)}")
@@ -167,12 +169,14 @@ class BSR:
 
     @classmethod
     def from_dlpack(cls, row_offsets: Any, col_indices: Any, values: Any, shape: tuple[int, int]) -> BSR:
-        """Components of any library that has DLPack, without a copy. The other way, give the tensors of this matrix to that library's from_dlpack."""
+        """Components of any library that has DLPack, without a copy. The other way, give the tensors of this matrix to that library's
+        from_dlpack."""
         return cls(torch.from_dlpack(row_offsets), torch.from_dlpack(col_indices), torch.from_dlpack(values), shape)
 
     @classmethod
     def from_scipy(cls, matrix: Any, block: int | tuple[int, int] | None = None) -> BSR:
-        """A SciPy sparse matrix or array. BSR whose blocks are in order is taken without a copy; unsorted blocks are sorted, duplicates summed.
+        """A SciPy sparse matrix or array. BSR whose blocks are in order is taken without a copy; unsorted blocks are sorted, duplicates
+        summed.
 
         block: of the result; needed where the matrix is not in BSR.
         """
@@ -194,15 +198,16 @@ class BSR:
     def load(cls, path: str | os.PathLike[str], name: str | None = None, *, shape: tuple[int, int] | None = None, device: torch.device | str = "cpu") -> BSR:
         """A matrix of a safetensors file, as sparsek's command line writes it (gen, convert). Needs safetensors.
 
-        name: of the matrix, by default the only one in the file. shape: for the weight of a SparseLinear in a model's state, of which the file tells none
-        (its name there is the layer's). ValueError names what is missing or wrong, indices included.
+        name: of the matrix, by default the only one in the file. shape: for the weight of a SparseLinear in a model's state, of which the
+        file tells none (its name there is the layer's). ValueError names what is missing or wrong, indices included.
         """
         made = cls(*_files.read(path, name, shape, device))
         made._check_all_indices()
         return made
 
     def save(self, path: str | os.PathLike[str], name: str = "matrix") -> None:
-        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes no batch.
+        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes
+        no batch.
 
         ValueError where the indices are wrong: nothing is written then.
         """
@@ -212,12 +217,14 @@ class BSR:
         _files.write(path, name, {"row_offsets": self.row_offsets, "col_indices": self.col_indices, "values": self.values}, self.shape)
 
     def to_torch(self) -> Tensor:
-        """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the block."""
+        """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the
+        block."""
         self._plain("torch.sparse_bsr")
         return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, check_invariants=False)
 
     def to_scipy(self) -> Any:
-        """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the block."""
+        """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the
+        block."""
         import scipy.sparse
 
         self._plain("scipy.sparse.bsr_array")
@@ -298,9 +305,9 @@ class BSR:
         return BSR, (self.row_offsets, self.col_indices, self.values, self.shape)
 
     def check_indices(self) -> None:
-        """Refuses (ValueError) indices that are not those of a matrix in BSR of this shape: wrong dtypes, dimensions or numbers; offsets that do not begin
-        with 0, fall, or do not end with the number of blocks; columns out of range, unsorted or twice in a block row. On CUDA only what needs no waiting:
-        products look at the rest."""
+        """Refuses (ValueError) indices that are not those of a matrix in BSR of this shape: wrong dtypes, dimensions or numbers; offsets
+        that do not begin with 0, fall, or do not end with the number of blocks; columns out of range, unsorted or twice in a block row. On
+        CUDA only what needs no waiting: products look at the rest."""
         down, across = self.grid
         offsets, columns = self.row_offsets, self.col_indices
         if offsets.dtype not in (torch.int32, torch.int64) or columns.dtype is not offsets.dtype:
@@ -415,8 +422,9 @@ def block_norms(dense: Tensor, block: int | tuple[int, int], by: Norm = "l2") ->
 
 
 def norms_of(blocks: Tensor, by: Norm = "l2") -> Tensor:
-    """What orders blocks [..., block rows, block cols] as their norms do, in float64: the "l1" or "max" norm, or the square of the "l2" norm, all of values
-    that are scaled so that no sum of finite ones overflows. Sums go by rows, as those of the library's pruning: ties are the same there.
+    """What orders blocks [..., block rows, block cols] as their norms do, in float64: the "l1" or "max" norm, or the square of the "l2"
+    norm, all of values that are scaled so that no sum of finite ones overflows. Sums go by rows, as those of the library's pruning: ties
+    are the same there.
     """
     if by not in _NORMS:
         raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")

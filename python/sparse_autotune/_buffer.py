@@ -10,13 +10,15 @@ from ._bsr import BSR
 
 
 class SparseBuffer(nn.Module):
-    """A block-sparse matrix as three buffers, so that a model moves, casts and saves it; an sa.BSR that is an attribute of a module is none of its tensors.
+    """A block-sparse matrix as three buffers, so that a model moves, casts and saves it; an sa.BSR that is an attribute of a module is none
+    of its tensors.
 
     >>> self.stiffness = sa.SparseBuffer(A)     # in a module's __init__
     >>> y = self.stiffness(x)                   # A @ x; or sa.matmul(self.stiffness.matrix, x, transpose=True)
 
-    matrix: an sa.BSR; its tensors are taken, not copied. persistent: whether it is part of the state_dict (row_offsets, col_indices, values below this
-    module's name, which sa.BSR.load reads from a safetensors file). A state_dict with another number of blocks is taken as it is.
+    matrix: an sa.BSR; its tensors are taken, not copied. persistent: whether it is part of the state_dict (row_offsets, col_indices, values
+    below this module's name, which sa.BSR.load reads from a safetensors file). A state_dict with another number of blocks is taken as it
+    is.
     """
 
     row_offsets: Tensor

@@ -1,7 +1,8 @@
 """The operators on two dense operands, with groups or without: gradients, and the raw entry points of the front.
 
-One operator multiplies, and its operands say how: with offs, where each group ends, those of [M, K] and [groups, K, N] are rows of a in groups, of
-[groups, M, K] and [K, N] columns of b, of [M, K] and [K, N] both along K, with a result for each group. So the gradients of each are again such products.
+One operator multiplies, and its operands say how: with offs, where each group ends, those of [M, K] and [groups, K, N] are rows of a in
+groups, of [groups, M, K] and [K, N] columns of b, of [M, K] and [K, N] both along K, with a result for each group. So the gradients of each
+are again such products.
 """
 
 from __future__ import annotations
@@ -83,7 +84,8 @@ class _Gemm(torch.autograd.Function):
 
 
 def gemm(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> Tensor:
-    """D = act(a b + bias) + residual, or times residual: the raw operator where no gradient is wanted; the public one where PyTorch transforms or traces it."""
+    """D = act(a b + bias) + residual, or times residual: the raw operator where no gradient is wanted; the public one where PyTorch
+    transforms or traces it."""
     graded = torch.is_grad_enabled() and (
         a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad) or (residual is not None and residual.requires_grad)
     )

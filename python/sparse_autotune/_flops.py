@@ -1,4 +1,5 @@
-"""What torch.utils.flop_counter counts of the operators: a multiplication and an addition for each entry of a stored block, or of a dense operand."""
+"""What torch.utils.flop_counter counts of the operators: a multiplication and an addition for each entry of a stored block, or of a dense
+operand."""
 
 from __future__ import annotations
 
@@ -40,8 +41,8 @@ def _gemm_flop(a, b, bias, residual, *rest, out_shape=None, **_kwargs) -> int:
 
 
 def _attention_flop(q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, *rest, out_shape=None, **_kwargs) -> int:
-    """Of all blocks of the mask, or all keys of all items; causality, windows, lengths and sequences are not looked at, as the counter does not with PyTorch's
-    own."""
+    """Of all blocks of the mask, or all keys of all items; causality, windows, lengths and sequences are not looked at, as the counter does
+    not with PyTorch's own."""
     head, row = (2, 1) if rest[5] & ROWS_FIRST else (1, 2)
     lists = q[0] * q[head]
     page_table = rest[8] if len(rest) > 8 else None

@@ -65,15 +65,18 @@ def gemm(
     out_dtype: torch.dtype | None = None,
     out: Tensor | None = None,
 ) -> Tensor:
-    """act(a @ b + bias) + residual, or times factor: a product of dense tensors in one pass, by the kernel that was measured to be the fastest.
+    """act(a @ b + bias) + residual, or times factor: a product of dense tensors in one pass, by the kernel that was measured to be the
+    fastest.
 
-    a: [..., M, K], b: [..., K, N], or vectors, with batches as torch.matmul broadcasts them; each of any strides that are read without a copy where rows or
-    columns are contiguous. Both on one device (CPU or CUDA), of one dtype: float32, float64, float16, bfloat16; so is the result, which is contiguous, but for
-    out_dtype=torch.float32 with float16 and bfloat16, which leaves the sums unrounded. Sums are in float32 (float64 for float64).
+    a: [..., M, K], b: [..., K, N], or vectors, with batches as torch.matmul broadcasts them; each of any strides that are read without a
+    copy where rows or columns are contiguous. Both on one device (CPU or CUDA), of one dtype: float32, float64, float16, bfloat16; so is
+    the result, which is contiguous, but for out_dtype=torch.float32 with float16 and bfloat16, which leaves the sums unrounded. Sums are in
+    float32 (float64 for float64).
 
-    bias: [N], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu"; part of the product, or where a gradient is wanted PyTorch's own. residual is
-    added after it, or the result multiplied with factor (one of the two); either is broadcast to the result. bias, residual and factor have the result's dtype.
-    out: a contiguous tensor for the result (no gradient then); it may be the residual or the factor.
+    bias: [N], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu"; part of the product, or where a gradient is wanted
+    PyTorch's own. residual is added after it, or the result multiplied with factor (one of the two); either is broadcast to the result.
+    bias, residual and factor have the result's dtype. out: a contiguous tensor for the result (no gradient then); it may be the residual or
+    the factor.
 
     All operands may require gradients. RuntimeError, TypeError or ValueError name the argument that is wrong.
     """
@@ -127,7 +130,8 @@ def _of_vectors(a: Tensor, b: Tensor, bias: Tensor | None, name: str, added: Ten
 
 
 def _ends_on(a: Tensor, b: Tensor, offs: Tensor) -> tuple[Tensor, int]:
-    """Ends of the host on the device of the operands; what the device would not check is checked, and what lies behind the last end is known."""
+    """Ends of the host on the device of the operands; what the device would not check is checked, and what lies behind the last end is
+    known."""
     sizes = {(2, 3): a.shape[0], (3, 2): b.shape[-1], (2, 2): a.shape[-1]}
     if offs.dim() != 1 or offs.dtype is not torch.int32 or (a.dim(), b.dim()) not in sizes:
         return offs.to(a.device), 0  # the operator says why
@@ -149,16 +153,19 @@ def grouped_gemm(
     factor: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Products in groups, each of its own size: the layers of a mixture of experts. offs: int32, where each group ends; the first begins at 0.
+    """Products in groups, each of its own size: the layers of a mixture of experts. offs: int32, where each group ends; the first begins at
+    0.
 
     - a [M, K], b [groups, K, N]: rows of a in groups, each multiplied with its own b; the result is [M, N]. bias: [groups, N].
     - a [groups, M, K], b [K, N]: columns of b in groups, each with its own a; [M, N]. bias: [N].
-    - a [M, K], b [K, N]: columns of a and rows of b in groups; a result for each, [groups, M, N] (gradients of the experts' weights). bias: [N].
+    - a [M, K], b [K, N]: columns of a and rows of b in groups; a result for each, [groups, M, N] (gradients of the experts' weights). bias:
+      [N].
 
     That is what torch._grouped_mm takes. A group may be empty. What lies behind the last end takes no part: there the result is zero.
 
-    offs may lie on the host or on the device of the operands. On a GPU nobody waits for it or checks it: wrong ends reach beyond the tensors. Ends of the host
-    are checked, with CUDA outside of compiled code; there they also save filling the result with zeros where the last one is the end of all.
+    offs may lie on the host or on the device of the operands. On a GPU nobody waits for it or checks it: wrong ends reach beyond the
+    tensors. Ends of the host are checked, with CUDA outside of compiled code; there they also save filling the result with zeros where the
+    last one is the end of all.
 
     Operands, dtypes, bias, activation, factor and out_dtype are as those of gemm, gradients too.
     """

@@ -18,7 +18,8 @@ _LINEAR = RIGHT | TRANS | FINITE
 
 
 class _Parametrizations(nn.ModuleDict):
-    """The dict of torch.nn.utils.parametrize, for a layer whose parameter has the name of a dict's method: nn.ModuleDict refuses the key "values"."""
+    """The dict of torch.nn.utils.parametrize, for a layer whose parameter has the name of a dict's method: nn.ModuleDict refuses the key
+    "values"."""
 
     def add_module(self, name: str, module: nn.Module | None) -> None:
         if name == "values":
@@ -50,14 +51,13 @@ class SparseLinear(nn.Module):
     """y = activation(x W^T + bias), W [out_features, in_features] in BSR with a trainable array of values.
 
     in_features, out_features: need not be multiples of the block. block: (rows, columns) of W's blocks, or one number for both; 1 to 256.
-    density: share of blocks that are stored, drawn at random (from torch's generator); or pattern: a boolean mask [grid rows, grid cols] of the blocks to
-    store, or an sa.BSR whose pattern is taken. activation: None, "relu", "gelu", "gelu_tanh", "silu"; part of the product where no gradient is wanted
-    (see sa.matmul's activation).
+    density: share of blocks that are stored, drawn at random (from torch's generator); or pattern: a boolean mask [grid rows, grid cols] of
+    the blocks to store, or an sa.BSR whose pattern is taken. activation: None, "relu", "gelu", "gelu_tanh", "silu"; part of the product
+    where no gradient is wanted (see sa.matmul's activation).
 
-    Parameters: values [nnzb, block rows, block cols] and bias [out_features]. Buffers: row_offsets, col_indices (int32).
-    Input [..., in_features] of the values' dtype (any under autocast), output [..., out_features]. The input must be finite: an infinity may
-    give NaN in places that it would not reach (see sa.matmul's assume_finite).
-    ValueError names a wrong argument.
+    Parameters: values [nnzb, block rows, block cols] and bias [out_features]. Buffers: row_offsets, col_indices (int32). Input [...,
+    in_features] of the values' dtype (any under autocast), output [..., out_features]. The input must be finite: an infinity may give NaN
+    in places that it would not reach (see sa.matmul's assume_finite). ValueError names a wrong argument.
     """
 
     row_offsets: Tensor
@@ -114,7 +114,8 @@ class SparseLinear(nn.Module):
         return indices_of(pattern.bool())
 
     def reset_parameters(self) -> None:
-        """Uniform, as nn.Linear's, for the inputs that an output really has on average. What of edge blocks lies beyond the weight is zero."""
+        """Uniform, as nn.Linear's, for the inputs that an output really has on average. What of edge blocks lies beyond the weight is
+        zero."""
         used = self.values.numel() / max(self.out_features, 1)
         bound = 1 / math.sqrt(used) if used > 0 else 0.0
         with torch.no_grad():
@@ -140,7 +141,8 @@ class SparseLinear(nn.Module):
     # ------------------------------------------------------------------------------------------------ the product
 
     def _operands(self) -> tuple[Tensor, Tensor | None, Tensor, Tensor]:
-        """values, bias, row_offsets, col_indices. Module.__getattr__ is slow; what was moved elsewhere (by FSDP, a parametrized bias) it still finds."""
+        """values, bias, row_offsets, col_indices. Module.__getattr__ is slow; what was moved elsewhere (by FSDP, a parametrized bias) it
+        still finds."""
         parameters, buffers = self._parameters, self._buffers
         values, bias, row_offsets, col_indices = parameters.get("values"), parameters.get("bias"), buffers.get("row_offsets"), buffers.get("col_indices")
         if values is None or row_offsets is None or col_indices is None or (bias is None and "bias" not in parameters):
@@ -211,7 +213,8 @@ class SparseLinear(nn.Module):
         return made.train(linear.training)
 
     def to_dense(self) -> nn.Linear:
-        """An nn.Linear with the same weight and bias; copies. An activation is not part of it (but of what sa.to_dense puts into a model)."""
+        """An nn.Linear with the same weight and bias; copies. An activation is not part of it (but of what sa.to_dense puts into a
+        model)."""
         return _dense_of(self, nn.Linear)
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
@@ -232,8 +235,8 @@ class SparseLinear(nn.Module):
 def replace_data(parameter: nn.Parameter, data: Tensor) -> None:
     """Data of another shape for the same object, which optimizers and hooks keep.
 
-    A graph that is still alive keeps autograd's record of the old shape, and later graphs would take it over; a passing dtype makes autograd drop it.
-    What such a graph would still accumulate is refused: it has the old shape.
+    A graph that is still alive keeps autograd's record of the old shape, and later graphs would take it over; a passing dtype makes
+    autograd drop it. What such a graph would still accumulate is refused: it has the old shape.
     """
     if parameter.requires_grad and not torch.is_inference_mode_enabled():  # no graph is found there
         message = _ops.stale_values(parameter.shape[0], data.shape[0])
@@ -276,8 +279,9 @@ def _is_plain(layer: nn.Module, kind: type[nn.Module]) -> bool:
 def gated(x: Tensor, gate: nn.Module, up: nn.Module) -> Tensor:
     """gate(x) * up(x): the first half of a gated MLP, such as SwiGLU with an activation "silu" in gate.
 
-    gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, gate's product reads up's result
-    and writes over it: a pass over three arrays less. Everywhere else, and where something watches operators, it is what the formula says.
+    gate, up: layers with as many outputs. Where gate is an sa.SparseLinear, up one or an nn.Linear, and no gradient is wanted, gate's
+    product reads up's result and writes over it: a pass over three arrays less. Everywhere else, and where something watches operators, it
+    is what the formula says.
     """
     fresh = (isinstance(up, SparseLinear) and _is_plain(up, SparseLinear) and up._makes_new()) or (
         _is_plain(up, nn.Linear) and type(up._parameters.get("weight")) is nn.Parameter
@@ -304,7 +308,8 @@ class _ActivatedLinear(nn.Linear):
 
 
 def replace_modules(model: nn.Module, wanted: Callable[[str, nn.Module], nn.Module | None]) -> nn.Module:
-    """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces it.
+    """Puts what `wanted` makes of a module in its place everywhere, a module that occurs twice once; returns the model, or what replaces
+    it.
 
     Hooks go along: the dicts themselves, so that their handles still remove them.
     """
@@ -405,11 +410,12 @@ def to_block_sparse(
 ) -> nn.Module:
     """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
 
-    filter: called with the name and the layer; by default those at least a block high and wide. Layers of one weight have one sparse weight; biases stay the
-    same parameters; hooks of the layers go along. The config of a transformers model tells of the layers (see sa.register_with_transformers).
+    filter: called with the name and the layer; by default those at least a block high and wide. Layers of one weight have one sparse
+    weight; biases stay the same parameters; hooks of the layers go along. The config of a transformers model tells of the layers (see
+    sa.register_with_transformers).
 
-    ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is computed from others (weight_norm,
-    torch.nn.utils.prune).
+    ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is computed from others
+    (weight_norm, torch.nn.utils.prune).
     """
     from ._pretrained import describe
 
@@ -437,8 +443,8 @@ def to_block_sparse(
 
 
 def to_dense(model: nn.Module) -> nn.Module:
-    """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every sa.SparseWeight by a
-    dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
+    """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every
+    sa.SparseWeight by a dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
     from ._pretrained import forget
 
     check_model(model)

@@ -52,8 +52,8 @@ def _no_tiles(sizes: Sizes, device: Any) -> Tensor:
 
 
 def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor], Tensor]) -> Tiled:
-    """some: which blocks may have pairs that are seen, whole: which of these certainly keep all; [..., block rows, block columns]. seen: of some of the others,
-    whose places are the rows of a tensor, a boolean for each pair, [n, queries, keys].
+    """some: which blocks may have pairs that are seen, whole: which of these certainly keep all; [..., block rows, block columns]. seen: of
+    some of the others, whose places are the rows of a tensor, a boolean for each pair, [n, queries, keys].
     """
     down, across = sizes.grid
     stored, partial, bits = some.clone(), torch.zeros_like(some), []

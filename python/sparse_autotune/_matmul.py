@@ -120,15 +120,15 @@ def matmul(
 ) -> Tensor:
     """A @ B, where one of them is sparse.
 
-    The sparse one is an sa.BSR, a torch.sparse_bsr tensor or a SciPy matrix, [rows, cols]; the other one dense, of any strides that are read without a
-    copy where rows or columns are contiguous, with any dimensions before the last two (a batch, broadcast as torch.matmul does; copied where each widens the
-    other), or a vector. Both on one device (CPU or CUDA), of one dtype:
-    float32, float64, float16, bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
+    The sparse one is an sa.BSR, a torch.sparse_bsr tensor or a SciPy matrix, [rows, cols]; the other one dense, of any strides that are
+    read without a copy where rows or columns are contiguous, with any dimensions before the last two (a batch, broadcast as torch.matmul
+    does; copied where each widens the other), or a vector. Both on one device (CPU or CUDA), of one dtype: float32, float64, float16,
+    bfloat16; so is the result, which is contiguous. Sums are in float32 (float64 for float64).
 
-    transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu", "gelu_tanh", "silu";
-    part of the product, or where a gradient is wanted PyTorch's own: at minus infinity the last three give -0.0 as part of the product, and NaN as PyTorch's.
-    out: a contiguous tensor for the result (no gradient then). assume_finite: the dense one holds no infinity or NaN, so that kernels that multiply
-    filled-in zeros may be chosen.
+    transpose: the sparse one transposed, as it lies. bias: [columns of the result], added to each row. activation: "relu", "gelu",
+    "gelu_tanh", "silu"; part of the product, or where a gradient is wanted PyTorch's own: at minus infinity the last three give -0.0 as
+    part of the product, and NaN as PyTorch's. out: a contiguous tensor for the result (no gradient then). assume_finite: the dense one
+    holds no infinity or NaN, so that kernels that multiply filled-in zeros may be chosen.
 
     Values, the dense tensor and bias may require gradients. RuntimeError, TypeError or ValueError name the argument that is wrong.
     """
@@ -155,7 +155,8 @@ def matmul(
 
 
 def bsr_gemm(*operands: Any, shape: tuple[int, int] | None = None, **options: Any) -> Tensor:
-    """bsr_gemm(A, B), or bsr_gemm(row_offsets, col_indices, values, B): A B with a sparse A, whole or as its components; options as of matmul.
+    """bsr_gemm(A, B), or bsr_gemm(row_offsets, col_indices, values, B): A B with a sparse A, whole or as its components; options as of
+    matmul.
 
     shape: (rows, cols) of A with components; by default all whole block rows, and the rows of B.
     """
@@ -181,9 +182,9 @@ def bsr_gemm(*operands: Any, shape: tuple[int, int] | None = None, **options: An
 def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) -> BSR:  # noqa: N803
     """The blocks of X Y that are stored in pattern, as an sa.BSR on the same indices (sampled dense-dense product).
 
-    pattern: sa.BSR (of sa.BSR.from_pattern where there are no values), torch.sparse_bsr or SciPy BSR, [rows, cols]; its values are not read. X: [..., rows, k],
-    Y: [..., k, cols], dense, of one dtype and on the pattern's device, either by rows or by columns without a copy. What of an edge block lies beyond the shape
-    is zero. X and Y may require gradients.
+    pattern: sa.BSR (of sa.BSR.from_pattern where there are no values), torch.sparse_bsr or SciPy BSR, [rows, cols]; its values are not
+    read. X: [..., rows, k], Y: [..., k, cols], dense, of one dtype and on the pattern's device, either by rows or by columns without a
+    copy. What of an edge block lies beyond the shape is zero. X and Y may require gradients.
     """
     sparse = pattern if type(pattern) is BSR else as_pattern(pattern)
     for name, operand in (("X", X), ("Y", Y)):

@@ -28,7 +28,8 @@ def check_activation(activation: Any) -> None:
 
 
 def named(error: RuntimeError, **names: str) -> RuntimeError:
-    """A refusal of the operators in the caller's words: `names` gives what the caller calls their arguments. Other errors stay as they are."""
+    """A refusal of the operators in the caller's words: `names` gives what the caller calls their arguments. Other errors stay as they
+    are."""
     text = str(error)
     if type(error) is not RuntimeError or not re.match(rf"sparse_autotune: ({'|'.join(names)}):", text):
         return error
@@ -75,7 +76,8 @@ def is_recorded() -> bool:
 
 
 def _watched_spmm(*operands: Any) -> Tensor:
-    """A product that something watches. What a tracer keeps may meet other indices: it is not told the version of these. It may meet gradients, too."""
+    """A product that something watches. What a tracer keeps may meet other indices: it is not told the version of these. It may meet
+    gradients, too."""
     if is_tracing() or is_recorded():
         *others, flags, _version = operands
         return activate(public_spmm(*others, flags & PLAIN), activation_of(flags))
@@ -101,7 +103,8 @@ _CHANGED = "sparse_autotune: row_offsets, col_indices: were changed in place sin
 
 
 def check_mark(then: int) -> None:
-    """After the products of a backward pass, with the mark of the forward pass's indices: changes that PyTorch does not count, on the CPU. 0: not known."""
+    """After the products of a backward pass, with the mark of the forward pass's indices: changes that PyTorch does not count, on the CPU.
+    0: not known."""
     now = _C.mark()
     if now != then and now and then:
         raise RuntimeError(_CHANGED)
@@ -216,7 +219,8 @@ _alive = torch._C._functorch.unwrap_if_dead  # the other thing that it does
 
 
 def spmm(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> Tensor:
-    """D = op(A) dense, or dense op(A): the raw operator where no gradient is wanted; the public one where PyTorch transforms or traces it."""
+    """D = op(A) dense, or dense op(A): the raw operator where no gradient is wanted; the public one where PyTorch transforms or traces
+    it."""
     if is_compiling() or transforming() or forward_ad._current_level >= 0:
         return public_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if torch.is_grad_enabled() and (values.requires_grad or dense.requires_grad or (bias is not None and bias.requires_grad)):
@@ -252,7 +256,8 @@ def has_tangent(operand: Any) -> bool:
 
 
 def multiplied_with_tangents(values, row_offsets, col_indices, dense, bias, rows: int, cols: int, flags: int, out) -> bool:
-    """Inside a dual level: a product that multiplies `out` and has tangents is done as its formula, which has a derivative; others are refused."""
+    """Inside a dual level: a product that multiplies `out` and has tangents is done as its formula, which has a derivative; others are
+    refused."""
     operands = {"values": values, "dense": dense, "bias": bias, "out": out}
     name = next((name for name, operand in operands.items() if has_tangent(operand)), None)
     if name is None:

@@ -1,7 +1,7 @@
 """Models of Hugging Face transformers with block-sparse layers, which save_pretrained and from_pretrained keep.
 
-transformers finds how a model's layers are stored in "quantization_config" of config.json. Here it names each block-sparse layer and its sizes; a loader that
-is registered under its method puts such layers into the model before its weights come.
+transformers finds how a model's layers are stored in "quantization_config" of config.json. Here it names each block-sparse layer and its
+sizes; a loader that is registered under its method puts such layers into the model before its weights come.
 """
 
 from __future__ import annotations

@@ -28,19 +28,18 @@ class BlockPruner:
     ...     optimizer.step()
     ...     pruner.step()
 
-    model: its SparseLinear layers are pruned, each from the density it has; with block, its nn.Linear layers are first replaced by SparseLinear of density 1,
-    on the same Parameters (nn.Linear.weight becomes SparseLinear.values), so that optimizers and their groups keep what they hold.
-    optimizer: the one, or several, that train these layers; what they keep of each weight (moments) moves with the blocks that stay, as do gradients.
-    density: what each layer ends with. The count of blocks is round(density * grid).
-    begin, end, every: counts of step(): pruned is after begin steps, then every so many, last after end.
-    schedule: "cubic", "linear" or a function of the progress from 0 to 1 that tells the share of pruning done, 0 to 1.
-    by: the norm, "l1", "l2" or "max"; ties go to the lower block. filter: called with the name and the layer; by default all layers, those nn.Linear at
-    least a block high and wide.
+    model: its SparseLinear layers are pruned, each from the density it has; with block, its nn.Linear layers are first replaced by
+    SparseLinear of density 1, on the same Parameters (nn.Linear.weight becomes SparseLinear.values), so that optimizers and their groups
+    keep what they hold. optimizer: the one, or several, that train these layers; what they keep of each weight (moments) moves with the
+    blocks that stay, as do gradients. density: what each layer ends with. The count of blocks is round(density * grid). begin, end, every:
+    counts of step(): pruned is after begin steps, then every so many, last after end. schedule: "cubic", "linear" or a function of the
+    progress from 0 to 1 that tells the share of pruning done, 0 to 1. by: the norm, "l1", "l2" or "max"; ties go to the lower block.
+    filter: called with the name and the layer; by default all layers, those nn.Linear at least a block high and wide.
 
-    Parameters stay the same objects, but their shapes change: a CUDA graph must be captured again and DistributedDataParallel put round the model again after
-    a step that returned True; torch.compile does it by itself. Ranks that hold the same weights prune the same blocks.
-    Each density may be a new class of products, which is tuned at its first call; within sa.no_tuning() it is not, until the pruning is over.
-    ValueError names a wrong argument; a weight that another module uses, too, is one.
+    Parameters stay the same objects, but their shapes change: a CUDA graph must be captured again and DistributedDataParallel put round the
+    model again after a step that returned True; torch.compile does it by itself. Ranks that hold the same weights prune the same blocks.
+    Each density may be a new class of products, which is tuned at its first call; within sa.no_tuning() it is not, until the pruning is
+    over. ValueError names a wrong argument; a weight that another module uses, too, is one.
     """
 
     def __init__(
@@ -181,7 +180,8 @@ def _check(model: nn.Module, dense: dict[str, nn.Linear], sparse: dict[str, Spar
 
 
 def _check_states(optimizers: list[torch.optim.Optimizer], parameter: Tensor, name: str, whole: bool) -> None:
-    """Every state of a parameter is a number, or a tensor of its shape (or with an entry for each of its blocks, where it need not be taken apart)."""
+    """Every state of a parameter is a number, or a tensor of its shape (or with an entry for each of its blocks, where it need not be taken
+    apart)."""
     for optimizer in optimizers:
         for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, Tensor):

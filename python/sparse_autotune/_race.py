@@ -250,7 +250,8 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, seen: Tensor, p: _Problem) -> Tenso
 
 
 class _Reference:
-    """O in float64 of some queries of the first and the last head of k, and the gradient of these queries; of k and v where these are all."""
+    """O in float64 of some queries of the first and the last head of k, and the gradient of these queries; of k and v where these are
+    all."""
 
     def __init__(self, p: _Problem, gradient: Tensor | None):
         count = min(p.queries, max(16, _MOST_SCORES // max(p.share * p.keys, 1)))
@@ -436,10 +437,10 @@ def benchmark_attention(
 
     rounds: 1 to 100000. progress: a tqdm bar while sa.attention is tuned; by default on a terminal.
 
-    Each result is compared with the formula in float64, on some queries of two heads; one that is off by more than the tolerance of the dtype
-    is marked "wrong" and wins nothing. Of one that takes no part the report says why. It prints as a table, and has plot(), to_dict() and
-    HTML as that of sa.benchmark. GFLOP/s are of pairs that are seen, two products each; seven in place of two with backward. "x dense" is
-    over pytorch_sdpa. Nothing of the peers goes to the store.
+    Each result is compared with the formula in float64, on some queries of two heads; one that is off by more than the tolerance of the
+    dtype is marked "wrong" and wins nothing. Of one that takes no part the report says why. It prints as a table, and has plot(), to_dict()
+    and HTML as that of sa.benchmark. GFLOP/s are of pairs that are seen, two products each; seven in place of two with backward. "x dense"
+    is over pytorch_sdpa. Nothing of the peers goes to the store.
 
     What sa.attention refuses is refused; ValueError or TypeError where peers or rounds are wrong.
     """

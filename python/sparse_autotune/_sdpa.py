@@ -103,8 +103,8 @@ _Entry = tuple[Tensor, bool, BlockMask | None]  # a copy, whether it was looked 
 
 
 class _Converted:
-    """Dense masks that were met lately, and what came of each. They are compared entry by entry, so that changes are seen. To convert one takes
-    longer than a call with it: that is done when it comes again.
+    """Dense masks that were met lately, and what came of each. They are compared entry by entry, so that changes are seen. To convert one
+    takes longer than a call with it: that is done when it comes again.
     """
 
     def __init__(self) -> None:

@@ -343,15 +343,15 @@ def _words(query: Tensor, key: Tensor, value: Tensor, band: Band, blocks: BlockM
 
 
 def register_with_transformers(name: str = "sparse_autotune") -> None:
-    """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model; and lets from_pretrained
-    load models that sa.to_block_sparse made and save_pretrained saved.
+    """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model; and
+    lets from_pretrained load models that sa.to_block_sparse made and save_pretrained saved.
 
     name: what the models call it. A second call changes nothing. ImportError where transformers is not installed, or older than 4.57.
 
-    Causal masks, sliding windows, soft caps, learned sinks (s_aux), shared heads and caches, dynamic or static, are words of sa.attention, for
-    which no dense mask is made; so is padding on the right. Other masks (padding on the left, packed sequences, chunks, images) are dense, and
-    PyTorch's function computes with them, as it does where dropout or, on CUDA without a mask of blocks, gradients are wanted. Weights are not
-    returned.
+    Causal masks, sliding windows, soft caps, learned sinks (s_aux), shared heads and caches, dynamic or static, are words of sa.attention,
+    for which no dense mask is made; so is padding on the right. Other masks (padding on the left, packed sequences, chunks, images) are
+    dense, and PyTorch's function computes with them, as it does where dropout or, on CUDA without a mask of blocks, gradients are wanted.
+    Weights are not returned.
 
     A mask of blocks is added by sa.set_block_mask, or for one call by model(..., block_mask=mask), where the model passes its words on.
     """
@@ -368,8 +368,8 @@ def set_block_mask(model: nn.Module, mask: BlockMask | MaskMaker | None) -> None
     """Gives the attention of all modules of a transformers model a mask of blocks, beside the model's own; None takes it away.
 
     mask: an sa.BlockMask of queries x keys, for calls of that size; or a function of (module, query, key) that makes one, or None, at each
-    call of each layer. query: [batch, heads, queries, depth], key: [batch, heads of key, keys, depth], as they meet, with their positions in
-    them. A query sees what both masks let it see. A layer's number is module.layer_idx. Of one layer alone: set_block_mask(layer, mask).
+    call of each layer. query: [batch, heads, queries, depth], key: [batch, heads of key, keys, depth], as they meet, with their positions
+    in them. A query sees what both masks let it see. A layer's number is module.layer_idx. Of one layer alone: set_block_mask(layer, mask).
 
     TypeError where it is neither; ValueError, when the model runs, where it does not fit the queries and keys. The attention implementation
     must be that of register_with_transformers: others do not look for it.

@@ -212,7 +212,8 @@ _library.impl("gemm", _kernel(public_gemm, _Dense), "Autograd", with_keyset=True
 
 
 def _spmm_into(keyset, values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
-    """For compiled graphs: torch.compile calls it with the tangents of a dual level, whether the level is entered inside of them or around them."""
+    """For compiled graphs: torch.compile calls it with the tangents of a dual level, whether the level is entered inside of them or around
+    them."""
     operands = (values, row_offsets, col_indices, dense, bias, rows, cols, flags)
     if forward_ad._current_level >= 0 and _ops.multiplied_with_tangents(*operands, out):
         return

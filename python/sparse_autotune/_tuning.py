@@ -120,8 +120,9 @@ def tune(
 ) -> Report:
     """Tunes the product A B (or with three operands sddmm(pattern, X, Y)) as its first call would, and tells what was found.
 
-    Two dense operands are those of gemm, or with offs of grouped_gemm. Where the class of problems is known, that is what the store has; fresh: measure again.
-    Operands and flags as of matmul and sddmm; only their shapes, types and layouts count. progress: a tqdm bar; by default on a terminal.
+    Two dense operands are those of gemm, or with offs of grouped_gemm. Where the class of problems is known, that is what the store has;
+    fresh: measure again. Operands and flags as of matmul and sddmm; only their shapes, types and layouts count. progress: a tqdm bar; by
+    default on a terminal.
     """
     found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite, offs)
     assert found is not None
@@ -190,10 +191,10 @@ def benchmark(
 ) -> Report:
     """The race of every candidate for A B, sparse or dense, dense multiplication among them, and beside them PyTorch's own products.
 
-    The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul or gemm, all of its
-    overhead included), pytorch_dense (torch.matmul) and, of a sparse operand, pytorch_bsr (torch.sparse_bsr, where PyTorch can do it). rounds: interleaved
-    rounds of the last phase.
-    The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
+    The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul or
+    gemm, all of its overhead included), pytorch_dense (torch.matmul) and, of a sparse operand, pytorch_bsr (torch.sparse_bsr, where PyTorch
+    can do it). rounds: interleaved rounds of the last phase. The report prints as a table, shows itself in notebooks, and has plot() and
+    to_dict(). The result goes to the store.
     """
     _check_rounds(rounds)
     found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)

@@ -22,10 +22,10 @@ class SparseWeight(Tensor):
 
     >>> layer.weight = torch.nn.Parameter(sa.SparseWeight.from_dense(layer.weight, 64, density=0.25), requires_grad=False)
 
-    It has F.linear, torch.matmul, mm, addmm, mv and @ with a dense tensor on the other side (which may require a gradient); .t() and .T; .to(), detach, clone,
-    copy_ from one of the same pattern, deepcopy, pickle, torch.save and weights-only loading, shared memory; torch.compile and torch.export. to_dense() and
-    .bsr give what it holds. Anything else raises NotImplementedError; safetensors takes dense tensors alone. It gets no gradient itself: sa.SparseLinear does.
-    F.linear takes inputs to be finite, as SparseLinear does.
+    It has F.linear, torch.matmul, mm, addmm, mv and @ with a dense tensor on the other side (which may require a gradient); .t() and .T;
+    .to(), detach, clone, copy_ from one of the same pattern, deepcopy, pickle, torch.save and weights-only loading, shared memory;
+    torch.compile and torch.export. to_dense() and .bsr give what it holds. Anything else raises NotImplementedError; safetensors takes
+    dense tensors alone. It gets no gradient itself: sa.SparseLinear does. F.linear takes inputs to be finite, as SparseLinear does.
     """
 
     bsr_values: Tensor
@@ -53,7 +53,8 @@ class SparseWeight(Tensor):
 
     @classmethod
     def from_dense(cls, dense: Tensor, block: int | tuple[int, int] = 64, *, density: float | None = None, by: Norm = "l2") -> SparseWeight:
-        """The blocks of a matrix that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm. As sa.BSR.from_dense."""
+        """The blocks of a matrix that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm. As
+        sa.BSR.from_dense."""
         return cls(BSR.from_dense(dense.detach() if isinstance(dense, Tensor) else dense, block, density=density, by=by))
 
     @property
@@ -238,11 +239,12 @@ def sparsify_weights(
     *,
     by: Norm = "l2",
 ) -> nn.Module:
-    """Replaces the weights of a model's nn.Linear layers (and of classes made from it) by SparseWeight; the modules stay. Changes the model, and returns it.
+    """Replaces the weights of a model's nn.Linear layers (and of classes made from it) by SparseWeight; the modules stay. Changes the
+    model, and returns it.
 
-    density: of the largest blocks, as to_block_sparse has it; None: exactly the blocks that hold a non-zero, for a model that was pruned elsewhere.
-    filter: called with the name and the layer; by default those at least a block high and wide. For inference: the new weights get no gradient.
-    sa.to_dense goes back. ValueError where no layer was taken, or where a module of another kind uses such a weight, too.
+    density: of the largest blocks, as to_block_sparse has it; None: exactly the blocks that hold a non-zero, for a model that was pruned
+    elsewhere. filter: called with the name and the layer; by default those at least a block high and wide. For inference: the new weights
+    get no gradient. sa.to_dense goes back. ValueError where no layer was taken, or where a module of another kind uses such a weight, too.
     """
     taken = linears(model, _pair(block), filter, _has_dense_weight)
     if not taken:

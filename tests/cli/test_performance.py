@@ -1,6 +1,7 @@
 """docs/performance.md, the devices' pages and the charts are what bench/performance.py makes of the committed results; what it makes of a GPU's."""
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -111,6 +112,20 @@ class Performance(unittest.TestCase):
         self.assertIn("shows another chart than the results give", done.stderr)
         front.write_text(text[:begin] + text[end:])
         self.assertEqual(self.make("--check", "--readme", front).returncode, 2)
+
+    def test_charts_are_legible(self):
+        """Text of a chart stands out from the page behind it by 4.5 to 1 (WCAG 2, level AA), a bar by 3 to 1."""
+        def light(colour):
+            parts = [int(colour[at:at + 2], 16) / 255 for at in (1, 3, 5)]
+            return sum(weight * (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4) for weight, part in zip((0.2126, 0.7152, 0.0722), parts))
+
+        charts = sorted(path for path in (ROOT / "docs" / "figures").glob("*.svg") if not path.name.startswith("roofline"))  # those bring a white page along
+        self.assertEqual({path.name.replace("-light", "-dark") for path in charts}, {path.name for path in charts if "-dark" in path.name})
+        for path in charts:
+            page = light("#ffffff" if "-light" in path.name else "#0d1117")
+            for kind, colour in re.findall(r'<(text|rect) [^>]*?fill="(#[0-9a-f]{6})"', path.read_text()):
+                more, less = sorted((page, light(colour)), reverse=True)
+                self.assertGreaterEqual((more + 0.05) / (less + 0.05), 4.5 if kind == "text" else 3, f"{path.name}: {kind} {colour}")
 
     def test_a_gpu(self):
         self.results.mkdir()

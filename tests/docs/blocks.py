@@ -4,10 +4,13 @@
 - Each command line of sparsek in a block runs, in the order of the page, in a folder that has the files which the page takes for granted. What measures for
   long is only read: it is given a device that is not there, which is refused after all else was (exit code 4). What inspect and gen print stands there.
 - Fragments of C compile, with the variables declared that they take for granted.
+- JSON can be read.
 - A script that is named is there.
 
-Whole programs in C, the README's, and all of Python and Rust are tested elsewhere: tests/cli/readme.sh, python/tests/test_readme.py, rust/.
+Other blocks of C, and those of Python, Rust and TOML, are tested elsewhere: TESTED says by what. A block on a page that is not there is an error.
 """
+import fnmatch
+import json
 import os
 import pathlib
 import re
@@ -21,7 +24,7 @@ import tempfile
 import links
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-FENCE = re.compile(r"^ {0,3}```(\w*)\n(.*?)^ {0,3}```$", re.M | re.S)
+FENCE = re.compile(r"^ {0,3}```(\S*)\n(.*?)^ {0,3}```$", re.M | re.S)
 COMMAND = re.compile(r"^\s*(?:\$ )?((?:build/release/)?sparsek [a-z]+(?![a-z:]).*)$")
 MEASURING = ("bench", "tune", "check", "regret")
 # Figures of other machines and days; what GitHub fills in; walks whose programs are not this one (tests/cli/readme.sh and tests/cli/test_toy.py run those).
@@ -34,6 +37,38 @@ FRAGMENTS = [
     ("docs/training.md", 1, "int64_t rows = 0, experts = 1, hidden = 1, nnzb = 0; const int32_t *offsets = NULL, *columns = NULL; void *stream = NULL;", "(void)indices;"),
     ("docs/tuning.md", 1, "spk_plan *plan = NULL;", "(void)pinned;"),
 ]
+
+# The pages whose blocks of a language are tested: by what.
+TESTED = {
+    "c": {
+        "README.md": "tests/cli/readme.sh", "docs/c.md": "tests/cli/readme.sh", "docs/attention.md": "tests/cli/readme.sh", "docs/adding-a-kernel.md": "tests/cli/readme.sh",
+        "docs/adding-an-operation.md": "tests/cli/test_toy.py",
+    },
+    "python": {
+        "README.md": "python/tests/test_readme.py", "python/README.md": "python/tests/test_readme.py", "docs/attention.md": "python/tests/test_readme.py",
+        "docs/formats.md": "python/tests/test_readme.py", "docs/distributed.md": "python/tests/test_distributed_engine.py",
+        "docs/upstream/*.md": "bench/gpu.sh",  # on a GPU: the program beside the note does the same
+    },
+    "rust": {"README.md": "rust/tests/pages.py", "docs/attention.md": "rust/tests/pages.py", "rust/*/README.md": "rust/tests/outside"},
+    "toml": {"rust/*/README.md": "rust/tests/outside"},
+}
+
+
+def untested(page, text):
+    """What is wrong with the blocks of other languages on a page, a line each."""
+    fragments = {number for name, number, _, _ in FRAGMENTS if name == page}
+    count = 0
+    for language, block in FENCE.findall(text):
+        count += language == "c"
+        if language in LANGUAGES or language == "c" and count in fragments:
+            continue
+        if language == "json":
+            try:
+                json.loads(block)
+            except ValueError as problem:
+                yield f"{page}: a block of JSON: {problem}"
+        elif not any(fnmatch.fnmatch(page, pattern) and (ROOT / program).is_file() for pattern, program in TESTED.get(language, {}).items()):
+            yield f"{page}: a block of {language} that nothing tests"
 
 
 def prepare(folder, run):
@@ -90,10 +125,10 @@ def main():
         start.mkdir()
         prepare(start, lambda *words: run(*words, cwd=start))
         for page in links.pages_of(ROOT):
-            at = str(page.relative_to(ROOT))
+            at, text = str(page.relative_to(ROOT)), page.read_text(encoding="utf-8")
+            wrong += untested(at, text)
             if LEFT_OUT.match(at):
                 continue
-            text = page.read_text(encoding="utf-8")
             for script in re.findall(r"(?<![\w/.-])((?:scripts|tests|bench)/[\w./-]+)", "\n".join(block for language, block in FENCE.findall(text) if language == "sh")):
                 if not os.access(ROOT / script, os.X_OK):
                     wrong.append(f"{at}: there is no program {script}")

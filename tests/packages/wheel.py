@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import pathlib
+import platform
 import re
 import subprocess
 import sys
@@ -33,4 +34,7 @@ assert (sa.BSR.from_dense(torch.eye(4), block=2) @ torch.eye(4)).equal(torch.eye
 version = subprocess.run([sys.executable, "-m", "sparse_autotune", "--version"], capture_output=True, text=True, check=True).stdout
 assert sa.__version__ in version, version
 assert {"sparsek-prover", "sparsek.spdx", "py.typed"} <= {file.name for file in package.iterdir()}
+# The extra "bench" brings peers.
+raced = {row["name"] for row in sa.benchmark(matrix, dense.detach(), rounds=3).to_dict()["results"][0]["candidates"] if row["median_us"]}
+assert "pytorch_dense" in raced and (platform.machine() != "x86_64" or "mkl_bsr" in raced), raced
 print(f"wheel {sa.__version__}, torch {torch.__version__}: imported, computed, differentiated")
