@@ -29,11 +29,14 @@ inline unsigned turned(unsigned pair)
     return out;
 }
 
-/* Values are read once by a thread block. */
+/* Values are read once by a thread block, or by each of its units. */
 inline uint2 load_four(const element_a *from)
 {
     uint2 x;
-    asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from));
+    if constexpr (ACROSS == 1)
+        x = __ldg((const uint2 *)from);
+    else
+        asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from));
     return x;
 }
 
@@ -179,10 +182,11 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     extern __shared__ __align__(128) char shared[];
     item_view arg = item_arguments(batch, block_item(batch));
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, part = warp % SPLIT;
-    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + TILE_N - 1) / TILE_N), at = block_of_item(batch);
-    const unsigned index = at % row_blocks * UNITS + warp / SPLIT, place_of_row = index / PARTS;
-    const bool there = place_of_row < (unsigned)arg.grid_rows;
-    const long long j0 = (long long)(at / row_blocks) * TILE_N, left = arg.n - j0 - lane % 4 * 8;
+    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + SHAPE.columns - 1) / SHAPE.columns), at = block_of_item(batch);
+    const unsigned index = at % row_blocks * SHAPE.units_down + (ACROSS ? 0 : warp / SPLIT), place_of_row = index / PARTS;
+    const long long j0 = (long long)(at / row_blocks) * SHAPE.columns + (ACROSS ? warp / SPLIT * TILE_N : 0),
+                    left = arg.n - j0 - lane % 4 * 8;
+    const bool there = place_of_row < (unsigned)arg.grid_rows && j0 < arg.n;
     const int row = (int)(index % PARTS) * ROWS;
     next_launch_may_start();
     job of = {};
