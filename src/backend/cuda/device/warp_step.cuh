@@ -76,7 +76,7 @@ template <int COUNT> inline int clipped(long long left)
 }
 
 /* A piece of values of the block at `position`, from its row `row` and depth `in` on. column: the block's, negative: there is none. */
-template <bool KEPT> inline void copy_a(unsigned to, const spk_cuda_arguments &arg, int position, int column, int row, int in)
+inline void copy_a(unsigned to, const spk_cuda_arguments &arg, int position, int column, int row, int in)
 {
     const long long k = (long long)column * BLOCK_COLS + in;
     int valid = column < 0 || row >= BLOCK_ROWS ? 0 : A_PIECE;
@@ -85,11 +85,11 @@ template <bool KEPT> inline void copy_a(unsigned to, const spk_cuda_arguments &a
     const element_a *from = (const element_a *)arg.values;
     if (valid > 0)
         from += position * arg.block_stride + (A_ALONG_K ? row * BLOCK_COLS + in : in * BLOCK_ROWS + row);
-    copy_valid<A_PIECE, KEPT>(to, from, valid);
+    copy_valid<A_PIECE, false>(to, from, valid);
 }
 
 /* A piece of B from row `in` of block column `column`, column j on. */
-inline void copy_b(unsigned to, const spk_cuda_arguments &arg, int column, int in, long long j)
+template <bool KEPT> inline void copy_b(unsigned to, const spk_cuda_arguments &arg, int column, int in, long long j)
 {
     const long long k = (long long)column * BLOCK_COLS + in;
     int valid = column < 0 || j >= arg.n || (RAGGED_K && k >= arg.k) ? 0 : PIECE;
@@ -97,7 +97,7 @@ inline void copy_b(unsigned to, const spk_cuda_arguments &arg, int column, int i
         valid = min(valid, clipped<PIECE>(arg.n - j));
     else if (RAGGED_K)
         valid = min(valid, clipped<PIECE>(arg.k - k));
-    copy_valid<PIECE, false>(to, (const element_b *)arg.b + (valid > 0 ? (B_ALONG_K ? j * arg.ldb + k : k * arg.ldb + j) : 0), valid);
+    copy_valid<PIECE, KEPT>(to, (const element_b *)arg.b + (valid > 0 ? (B_ALONG_K ? j * arg.ldb + k : k * arg.ldb + j) : 0), valid);
 }
 
 /* sum += A B for DOWN tiles of 16 rows and COLUMNS columns. */

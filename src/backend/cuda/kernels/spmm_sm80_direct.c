@@ -15,7 +15,7 @@ static direct_constants constants_of(const spk_problem *problem, const spk_param
                               .tiles = TUNED(params, TILES),
                               .tile_n = TUNED(params, TILE_N),
                               .split = split,
-                              .across = TUNED(params, ACROSS),
+                              .ahead = TUNED(params, AHEAD),
                               .units = TUNED(params, WARPS) / split};
 }
 
@@ -23,7 +23,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     const direct_constants c = constants_of(problem, params);
     const direct_shape s = direct_shape_of(c);
-    const int64_t columns = spk_gather_ceil(problem->n, s.columns) * problem->batch;
+    const int64_t columns = spk_gather_ceil(problem->n, c.tile_n) * problem->batch;
     (void)device;
     if (c.block_rows % 16 != 0 || c.block_cols % 16 != 0)
         *why = "the sides of a block are not multiples of 16";
@@ -37,8 +37,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "its rows do not fill the block";
     else if (c.tiles * c.tile_n > MOST_SUMS || (c.tiles * c.tile_n > MOST_SUMS / 2 && s.warps > MOST_WIDE))
         *why = "its warps would keep too many sums";
-    else if (c.across && problem->n <= s.columns / 2)
-        *why = "there are columns for half of the units that share values";
+    else if (c.ahead > 2 && c.tiles * c.tile_n > MOST_SUMS / 2)
+        *why = "sums and steps in flight would take too many registers";
     else if (problem->n <= c.tile_n / 2)
         *why = "a narrower tile holds all columns";
     else if ((double)problem->m * s.parts * (double)columns > INT32_MAX)
@@ -56,11 +56,10 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                  grid_rows = (double)spk_gather_ceil(problem->m, c.block_rows) * (double)problem->batch,
                  columns = (double)spk_gather_ceil(problem->n, c.tile_n);
     const double warps = grid_rows * s.parts * columns * c.split, resident = c.tiles * c.tile_n <= 64 ? 16 : s.warps == 8 ? 8 : 12;
-    const double bytes =
-        blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows / (c.across ? 1.0 + 0.5 * (c.units - 1) : 1.0) + c.tile_n); /* from L2 */
+    const double bytes = blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows + c.tile_n); /* from L2 */
     const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (16.0 * c.split) : 0, waves = warps / (processors * resident);
-    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n)),
-                 l2 = bytes / (8.3e6 + (c.across ? 0 : 0.15e6 * s.warps)); /* rows side by side find some of B in the first-level cache */
+    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n) * 2 / c.ahead),
+                 l2 = bytes / (8.3e6 + 0.15e6 * s.warps); /* rows side by side find some of B in the first-level cache */
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3,
                  work = l2 > memory ? l2 : memory;
     return 2 + (work > chain ? work + 0.1 * chain : chain + 0.1 * work);
@@ -79,10 +78,8 @@ static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
     const direct_constants c = constants_of(&bound->problem, &bound->params);
-    const direct_shape s = direct_shape_of(c);
     build(&bound->problem, bound->device, &bound->params, &made);
-    const gather_shape launch = {
-        .c = {.tile_m = s.rows, .tile_n = s.columns, .threads = 32 * c.split * (c.units / s.units_down), .teams = s.units_down}};
+    const gather_shape launch = {.c = {.tile_m = direct_shape_of(c).rows, .tile_n = c.tile_n, .threads = 32 * c.split, .teams = c.units}};
     return spk_gather_bind(bound, &launch, &made);
 }
 

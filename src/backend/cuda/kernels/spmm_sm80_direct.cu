@@ -13,7 +13,6 @@
 constexpr direct_shape SHAPE = direct_shape_of({DIRECT_CONSTANTS(SPK_CONSTANT_VALUE)});
 constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, LINES = SHAPE.lines, EIGHTS = TILE_N / 32,
               STEPS = BLOCK_COLS / 16;
-constexpr int AHEAD = 2; /* steps in registers */
 static_assert(DTYPE_A == DTYPE_B && (DTYPE_A == F16 || DTYPE_A == BF16), "the tensor instruction takes these types only");
 static_assert(A_K_CONTIGUOUS && LAYOUT_B == ROW_MAJOR && BLOCK_ROWS % 16 == 0 && BLOCK_COLS % 16 == 0 && TILE_N % 32 == 0, "");
 
@@ -29,14 +28,11 @@ inline unsigned turned(unsigned pair)
     return out;
 }
 
-/* Values are read once by a thread block, or by each of its units. */
+/* Values are read once by a thread block. */
 inline uint2 load_four(const element_a *from)
 {
     uint2 x;
-    if constexpr (ACROSS == 1)
-        x = __ldg((const uint2 *)from);
-    else
-        asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from));
+    asm volatile("ld.global.nc.L1::no_allocate.v2.b32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "l"(from));
     return x;
 }
 
@@ -182,11 +178,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     extern __shared__ __align__(128) char shared[];
     item_view arg = item_arguments(batch, block_item(batch));
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, part = warp % SPLIT;
-    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + SHAPE.columns - 1) / SHAPE.columns), at = block_of_item(batch);
-    const unsigned index = at % row_blocks * SHAPE.units_down + (ACROSS ? 0 : warp / SPLIT), place_of_row = index / PARTS;
-    const long long j0 = (long long)(at / row_blocks) * SHAPE.columns + (ACROSS ? warp / SPLIT * TILE_N : 0),
-                    left = arg.n - j0 - lane % 4 * 8;
-    const bool there = place_of_row < (unsigned)arg.grid_rows && j0 < arg.n;
+    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + TILE_N - 1) / TILE_N), at = block_of_item(batch);
+    const unsigned index = at % row_blocks * UNITS + warp / SPLIT, place_of_row = index / PARTS;
+    const bool there = place_of_row < (unsigned)arg.grid_rows;
+    const long long j0 = (long long)(at / row_blocks) * TILE_N, left = arg.n - j0 - lane % 4 * 8;
     const int row = (int)(index % PARTS) * ROWS;
     next_launch_may_start();
     job of = {};

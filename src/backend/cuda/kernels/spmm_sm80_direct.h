@@ -12,14 +12,14 @@
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A), multiples of 16
- *   ACROSS                  1: a thread block's units lie side by side and read the same values, else below each other */
+ *   AHEAD                   steps in registers */
 #define DIRECT_CONSTANTS(C)   \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
     C(TILES, tiles)           \
     C(TILE_N, tile_n)         \
     C(SPLIT, split)           \
-    C(ACROSS, across)         \
+    C(AHEAD, ahead)           \
     C(UNITS, units)
 typedef struct direct_constants {
     DIRECT_CONSTANTS(SPK_CONSTANT_MEMBER)
@@ -30,8 +30,6 @@ typedef struct direct_shape {
     int warps;        /* of a thread block */
     int lines;        /* 16 bytes of sums of a lane */
     int shared_bytes; /* for the sums of warps that share a unit */
-    int columns;      /* of a thread block */
-    int units_down;   /* of a thread block */
 } direct_shape;
 
 SPK_BOTH direct_shape direct_shape_of(direct_constants c)
@@ -42,8 +40,6 @@ SPK_BOTH direct_shape direct_shape_of(direct_constants c)
     s.warps = c.split * c.units;
     s.lines = s.rows * c.tile_n / 128;
     s.shared_bytes = c.split > 1 ? s.warps * s.lines * 512 : 0;
-    s.columns = c.across ? c.units * c.tile_n : c.tile_n;
-    s.units_down = c.across ? 1 : c.units;
     return s;
 }
 

@@ -3,38 +3,35 @@
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sm90.h"
 
-enum { MOST_SUMS = 64, MOST_ACROSS = 4 }; /* of a thread, in 4 bytes; units side by side */
+enum { MOST_SUMS = 64, FEW_WARPS = 4, MANY_WARPS = 16 }; /* sums of a thread; warps of a thread block, without SHARE and with it */
+enum { MOST_RINGS = 176 * 1024 };                        /* bytes, where the first-level cache needs the rest */
 
 #define TUNED(params, name) SPK_TUNED(spmm_sm80_warp, params, name)
 
 /* The depth of a step: whole instructions, and whole blocks or a part of one. */
-static int step_depth(int bytes, int cols)
+static int step_depth(int bytes, int cols, int share)
 {
     if (bytes == 2)
-        return cols % 32 == 0 || cols == 8 ? 32 : 16;
+        return cols % 32 == 0 || (cols == 8 && !share) ? 32 : 16;
     return bytes == 4 && (cols % 16 == 0 || cols <= 8) ? 16 : 8;
 }
 
 static warp_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
-    const int cols = spk_gather_block_cols(problem), split = TUNED(params, SPLIT), across = TUNED(params, ACROSS),
-              bytes = (int)spk_dtype_bytes(problem->b.dtype), piece = 16 / bytes;
-    warp_constants c = {.block_rows = spk_gather_block_rows(problem),
-                        .block_cols = cols,
-                        .ragged_k = problem->k % cols != 0,
-                        .cut_pieces = problem->k % piece != 0 || (problem->b.layout == SPK_ROW_MAJOR && problem->n % piece != 0),
-                        .bytes_each = bytes,
-                        .across = across,
-                        .tiles = TUNED(params, TILES),
-                        .tile_n = TUNED(params, TILE_N),
-                        .tile_k = step_depth(bytes, cols),
-                        .stages = TUNED(params, STAGES),
-                        .split = split,
-                        .units = split >= 4 ? 1 : 4 / split};
-    if (across)
-        for (c.units = MOST_ACROSS; c.units > 2 && problem->n <= c.units / 2 * c.tile_n;)
-            c.units /= 2;
-    return c;
+    const int cols = spk_gather_block_cols(problem), split = TUNED(params, SPLIT), share = TUNED(params, SHARE),
+              warps = share ? MANY_WARPS : FEW_WARPS, bytes = (int)spk_dtype_bytes(problem->b.dtype), piece = 16 / bytes;
+    return (warp_constants){.block_rows = spk_gather_block_rows(problem),
+                            .block_cols = cols,
+                            .ragged_k = problem->k % cols != 0,
+                            .cut_pieces = problem->k % piece != 0 || (problem->b.layout == SPK_ROW_MAJOR && problem->n % piece != 0),
+                            .bytes_each = bytes,
+                            .share = share,
+                            .tiles = TUNED(params, TILES),
+                            .tile_n = TUNED(params, TILE_N),
+                            .tile_k = step_depth(bytes, cols, share),
+                            .stages = TUNED(params, STAGES),
+                            .split = split,
+                            .units = split >= warps ? 1 : warps / split};
 }
 
 /* Types, leading dimensions and sizes. */
@@ -79,18 +76,17 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 {
     const warp_constants c = constants_of(problem, params);
     const warp_shape s = warp_shape_of(c);
-    const int64_t columns = spk_gather_ceil(problem->n, s.columns) * problem->batch;
-    const int words = c.bytes_each == 8 ? 2 : 1; /* of a sum, in 4 bytes */
+    const int64_t columns = spk_gather_ceil(problem->n, c.tile_n) * problem->batch;
     fits(problem, why);
     if (*why == NULL)
         pieces_fit(problem, c, why);
     if (*why != NULL)
         return false;
-    if (c.across && (problem->n <= c.tile_n || c.tile_n < 64 || c.split > 2))
-        *why = "units that share values need columns for two of them, 64 in each, and at most two warps for each";
+    if (c.share && s.warps * s.warp_bytes > MOST_RINGS)
+        *why = "its rings leave the first-level cache no room";
     else if (c.tiles > 1 && s.rows >= 2 * c.block_rows)
         *why = "fewer rows cover the block";
-    else if (c.tiles * c.tile_n * words > 2 * MOST_SUMS)
+    else if (c.tiles * c.tile_n > 2 * MOST_SUMS)
         *why = "a warp would keep too many sums";
     else if (c.tile_n > 16 && problem->n <= c.tile_n / 2)
         *why = "a narrower tile holds all columns";
@@ -107,14 +103,16 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     const warp_shape s = warp_shape_of(c);
     const double processors = spk_gather_processors(device), blocks = (double)problem->pattern->nnzb * (double)problem->batch,
                  grid_rows = (double)spk_gather_ceil(problem->m, c.block_rows) * (double)problem->batch,
-                 columns = (double)spk_gather_ceil(problem->n, c.tile_n), words = c.bytes_each == 8 ? 2 : 1;
+                 columns = (double)spk_gather_ceil(problem->n, c.tile_n);
     const double units = grid_rows * s.parts * columns, warps = units * c.split;
-    const double bytes =
-        blocks * c.block_cols * c.bytes_each * s.parts * columns *
-        ((c.block_rows < s.rows ? c.block_rows : s.rows) / (c.across ? 1.0 + 0.5 * (c.units - 1) : 1.0) + c.tile_n); /* from L2 */
-    const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (c.tile_k * (double)c.split) : 0;       /* of a warp */
+    const double bytes = blocks * c.block_cols * c.bytes_each * s.parts * columns *
+                         ((c.block_rows < s.rows ? c.block_rows : s.rows) + c.tile_n);                         /* from L2 */
+    const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (c.tile_k * (double)c.split) : 0; /* of a warp */
     const int by_memory = (int)(220 * 1024 / (s.warps * s.warp_bytes + 1024)) * s.warps,
-              by_registers = c.tiles * c.tile_n * words > 64 ? 16 : 24;
+              sums = c.tiles * c.tile_n * (c.bytes_each == 8 ? 2 : 1),
+              by_registers = sums > 128  ? 4
+                             : sums > 64 ? 16
+                                         : 24;
     const double resident = by_memory < by_registers ? by_memory : by_registers, waves = warps / (processors * resident);
     const double chain = (waves > 1 ? waves : 1) * (1.8 + steps * (0.25 + 1.0 / c.stages)) + 0.1 * c.split;
     const double l2 = bytes / 8.5e6, memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;
@@ -135,10 +133,8 @@ static spk_status bind(spk_bound *bound)
 {
     spk_build made = {0};
     const warp_constants c = constants_of(&bound->problem, &bound->params);
-    const warp_shape s = warp_shape_of(c);
     build(&bound->problem, bound->device, &bound->params, &made);
-    const gather_shape launch = {
-        .c = {.tile_m = s.rows, .tile_n = s.columns, .threads = 32 * c.split * (c.units / s.units_down), .teams = s.units_down}};
+    const gather_shape launch = {.c = {.tile_m = warp_shape_of(c).rows, .tile_n = c.tile_n, .threads = 32 * c.split, .teams = c.units}};
     return spk_gather_bind(bound, &launch, &made);
 }
 

@@ -15,7 +15,7 @@ constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, A_BYT
 /* Thread blocks of a multiprocessor that registers must suffice for. */
 constexpr bool MORE = CUT_PIECES || USE_C || RESIDUAL != NO_RESIDUAL || KEEP_PREACT || HAS_POSITIONS || BATCHED || __CUDA_ARCH__ >= 1000;
 constexpr int SUMS = TILES * TILE_N * (int)sizeof(real) / 4;
-constexpr int RESIDENT_WARPS = SUMS <= 64 ? (MORE || !HALVES ? 16 : 20) : MORE || !HALVES ? 8 : 12;
+constexpr int RESIDENT_WARPS = SUMS <= 64 ? (MORE || !HALVES ? 16 : 20) : SUMS > 128 ? 4 : MORE || !HALVES ? 8 : 12;
 constexpr int RESIDENT = RESIDENT_WARPS / WARPS > 1 ? RESIDENT_WARPS / WARPS : 1;
 
 constexpr int A_LINE = a_line(ROWS, TILE_K), B_LINE = b_line(TILE_N, TILE_K);
@@ -80,15 +80,15 @@ inline void load_step(job &of, const spk_cuda_arguments &arg, int step, unsigned
                   position = !HAS_POSITIONS    ? of.window + which
                              : STEP_BLOCKS > 1 ? __shfl_sync(~0u, of.position, which)
                                                : place;
-        copy_a<(ACROSS == 1)>(stage + spot<A_LINE, A_ALONG_K>(line, in_line / PIECE) + in_line % PIECE * BYTES, arg, position, column, row,
-                              inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k));
+        copy_a(stage + spot<A_LINE, A_ALONG_K>(line, in_line / PIECE) + in_line % PIECE * BYTES, arg, position, column, row,
+               inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k));
     }
 #pragma unroll
     for (int p = lane; p < ALL_B_COPIES; p += 32) {
         const int line = p / B_COPIES, chunk = p % B_COPIES, k = B_ALONG_K ? chunk * PIECE : line;
         const int column = STEP_BLOCKS > 1 ? __shfl_sync(~0u, of.column, from + k / BLOCK_COLS) : only;
-        copy_b(stage + A_BYTES + spot<B_LINE, B_ALONG_K>(line, chunk), arg, column, inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k),
-               of.j0 + (B_ALONG_K ? line : chunk * PIECE));
+        copy_b<(SHARE == 1)>(stage + A_BYTES + spot<B_LINE, B_ALONG_K>(line, chunk), arg, column,
+                             inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k), of.j0 + (B_ALONG_K ? line : chunk * PIECE));
     }
 }
 
@@ -149,10 +149,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     extern __shared__ __align__(128) char shared[];
     item_view arg = item_arguments(batch, block_item(batch));
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, part = warp % SPLIT;
-    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + SHAPE.columns - 1) / SHAPE.columns), at = block_of_item(batch);
-    const unsigned index = at % row_blocks * SHAPE.units_down + (ACROSS ? 0 : warp / SPLIT), place_of_row = index / PARTS;
-    const long long j_first = (long long)(at / row_blocks) * SHAPE.columns + (ACROSS ? warp / SPLIT * TILE_N : 0);
-    const bool there = place_of_row < (unsigned)arg.grid_rows && j_first < arg.n;
+    const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + TILE_N - 1) / TILE_N), at = block_of_item(batch);
+    const unsigned index = at % row_blocks * UNITS + warp / SPLIT, place_of_row = index / PARTS;
+    const bool there = place_of_row < (unsigned)arg.grid_rows;
     char *own = shared + warp * WARP_BYTES;
     next_launch_may_start();
     job of = {};
@@ -163,7 +162,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
         of.row = (int)(index % PARTS) * ROWS;
         of.first = __ldg(arg.offsets + block_row);
         of.last = __ldg(arg.offsets + block_row + 1);
-        of.j0 = j_first;
+        of.j0 = (long long)(at / row_blocks) * TILE_N;
         const int blocks = of.last - of.first,
                   steps = BLOCK_COLS < TILE_K ? (blocks + STEP_BLOCKS - 1) / STEP_BLOCKS : blocks * BLOCK_STEPS;
         of.step = (int)((long long)steps * part / SPLIT);

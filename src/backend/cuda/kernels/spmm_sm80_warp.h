@@ -15,14 +15,14 @@
  *   BLOCK_ROWS BLOCK_COLS   of op(A)
  *   RAGGED_K CUT_PIECES     as device/warp_step.cuh has them
  *   BYTES_EACH              of an element of op(A), of B
- *   ACROSS                  1: a thread block's units lie side by side and read the same values, else below each other */
+ *   SHARE                   1: B comes through the first-level cache, where a thread block's many rows may meet */
 #define WARP_CONSTANTS(C)     \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
     C(RAGGED_K, ragged_k)     \
     C(CUT_PIECES, cut_pieces) \
     C(BYTES_EACH, bytes_each) \
-    C(ACROSS, across)         \
+    C(SHARE, share)           \
     C(TILES, tiles)           \
     C(TILE_N, tile_n)         \
     C(TILE_K, tile_k)         \
@@ -39,8 +39,6 @@ typedef struct warp_shape {
     int a_bytes, stage_bytes;      /* of a step */
     int sum_bytes, warp_bytes;     /* a warp's sums, which take its ring's place; its shared memory */
     int finish_columns, finishers; /* of a unit: how many columns a warp finishes, and how many warps do */
-    int columns;                   /* of a thread block */
-    int units_down;                /* of a thread block */
 } warp_shape;
 
 SPK_BOTH warp_shape warp_shape_of(warp_constants c)
@@ -55,8 +53,6 @@ SPK_BOTH warp_shape warp_shape_of(warp_constants c)
     s.warp_bytes = c.stages * s.stage_bytes > s.sum_bytes ? c.stages * s.stage_bytes : s.sum_bytes;
     s.finish_columns = c.tile_n / c.split > 8 ? c.tile_n / c.split : 8;
     s.finishers = c.tile_n / s.finish_columns;
-    s.columns = c.across ? c.units * c.tile_n : c.tile_n;
-    s.units_down = c.across ? 1 : c.units;
     return s;
 }
 
