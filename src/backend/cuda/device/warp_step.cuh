@@ -54,9 +54,8 @@ template <int LINE, bool ALONG_K> inline unsigned spot(int line, int chunk)
     return line * LINE + (chunk ^ (EIGHT ? eight : four)) * 16;
 }
 
-/* Some elements, of which the first `valid` exist; zeros in place of the rest, which is not read. KEPT: through the first-level cache,
- * where other warps find them. */
-template <int COUNT, bool KEPT> inline void copy_valid(unsigned to, const element_b *from, int valid)
+/* Some elements, of which the first `valid` exist; zeros in place of the rest, which is not read. */
+template <int COUNT> inline void copy_valid(unsigned to, const element_b *from, int valid)
 {
     if (CUT_PIECES && valid > 0 && valid < COUNT) {
 #pragma unroll
@@ -64,10 +63,7 @@ template <int COUNT, bool KEPT> inline void copy_valid(unsigned to, const elemen
             copy_async<1>(to + e * BYTES, from + e, e < valid);
         return;
     }
-    if constexpr (KEPT && COUNT == PIECE)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(valid > 0 ? 16 : 0) : "memory");
-    else
-        copy_async<COUNT>(to, from, valid > 0);
+    copy_async<COUNT>(to, from, valid > 0);
 }
 
 template <int COUNT> inline int clipped(long long left)
@@ -85,11 +81,11 @@ inline void copy_a(unsigned to, const spk_cuda_arguments &arg, int position, int
     const element_a *from = (const element_a *)arg.values;
     if (valid > 0)
         from += position * arg.block_stride + (A_ALONG_K ? row * BLOCK_COLS + in : in * BLOCK_ROWS + row);
-    copy_valid<A_PIECE, false>(to, from, valid);
+    copy_valid<A_PIECE>(to, from, valid);
 }
 
 /* A piece of B from row `in` of block column `column`, column j on. */
-template <bool KEPT> inline void copy_b(unsigned to, const spk_cuda_arguments &arg, int column, int in, long long j)
+inline void copy_b(unsigned to, const spk_cuda_arguments &arg, int column, int in, long long j)
 {
     const long long k = (long long)column * BLOCK_COLS + in;
     int valid = column < 0 || j >= arg.n || (RAGGED_K && k >= arg.k) ? 0 : PIECE;
@@ -97,7 +93,7 @@ template <bool KEPT> inline void copy_b(unsigned to, const spk_cuda_arguments &a
         valid = min(valid, clipped<PIECE>(arg.n - j));
     else if (RAGGED_K)
         valid = min(valid, clipped<PIECE>(arg.k - k));
-    copy_valid<PIECE, KEPT>(to, (const element_b *)arg.b + (valid > 0 ? (B_ALONG_K ? j * arg.ldb + k : k * arg.ldb + j) : 0), valid);
+    copy_valid<PIECE>(to, (const element_b *)arg.b + (valid > 0 ? (B_ALONG_K ? j * arg.ldb + k : k * arg.ldb + j) : 0), valid);
 }
 
 /* sum += A B for DOWN tiles of 16 rows and COLUMNS columns. */

@@ -3,35 +3,33 @@
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sm90.h"
 
-enum { MOST_SUMS = 64, FEW_WARPS = 4, MANY_WARPS = 16 }; /* sums of a thread; warps of a thread block, without SHARE and with it */
-enum { MOST_RINGS = 176 * 1024 };                        /* bytes, where the first-level cache needs the rest */
+enum { MOST_SUMS = 64 }; /* of a thread, in 4 bytes */
 
 #define TUNED(params, name) SPK_TUNED(spmm_sm80_warp, params, name)
 
 /* The depth of a step: whole instructions, and whole blocks or a part of one. */
-static int step_depth(int bytes, int cols, int share)
+static int step_depth(int bytes, int cols)
 {
     if (bytes == 2)
-        return cols % 32 == 0 || (cols == 8 && !share) ? 32 : 16;
+        return cols % 32 == 0 || cols == 8 ? 32 : 16;
     return bytes == 4 && (cols % 16 == 0 || cols <= 8) ? 16 : 8;
 }
 
 static warp_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
-    const int cols = spk_gather_block_cols(problem), split = TUNED(params, SPLIT), share = TUNED(params, SHARE),
-              warps = share ? MANY_WARPS : FEW_WARPS, bytes = (int)spk_dtype_bytes(problem->b.dtype), piece = 16 / bytes;
+    const int cols = spk_gather_block_cols(problem), split = TUNED(params, SPLIT), bytes = (int)spk_dtype_bytes(problem->b.dtype),
+              piece = 16 / bytes;
     return (warp_constants){.block_rows = spk_gather_block_rows(problem),
                             .block_cols = cols,
                             .ragged_k = problem->k % cols != 0,
                             .cut_pieces = problem->k % piece != 0 || (problem->b.layout == SPK_ROW_MAJOR && problem->n % piece != 0),
                             .bytes_each = bytes,
-                            .share = share,
                             .tiles = TUNED(params, TILES),
                             .tile_n = TUNED(params, TILE_N),
-                            .tile_k = step_depth(bytes, cols, share),
+                            .tile_k = step_depth(bytes, cols),
                             .stages = TUNED(params, STAGES),
                             .split = split,
-                            .units = split >= warps ? 1 : warps / split};
+                            .units = split >= 4 ? 1 : 4 / split};
 }
 
 /* Types, leading dimensions and sizes. */
@@ -77,16 +75,15 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     const warp_constants c = constants_of(problem, params);
     const warp_shape s = warp_shape_of(c);
     const int64_t columns = spk_gather_ceil(problem->n, c.tile_n) * problem->batch;
+    const int sums = c.tiles * c.tile_n * (c.bytes_each == 8 ? 2 : 1);
     fits(problem, why);
     if (*why == NULL)
         pieces_fit(problem, c, why);
     if (*why != NULL)
         return false;
-    if (c.share && s.warps * s.warp_bytes > MOST_RINGS)
-        *why = "its rings leave the first-level cache no room";
-    else if (c.tiles > 1 && s.rows >= 2 * c.block_rows)
+    if (c.tiles > 1 && s.rows >= 2 * c.block_rows)
         *why = "fewer rows cover the block";
-    else if (c.tiles * c.tile_n > 2 * MOST_SUMS)
+    else if (sums > 2 * MOST_SUMS)
         *why = "a warp would keep too many sums";
     else if (c.tile_n > 16 && problem->n <= c.tile_n / 2)
         *why = "a narrower tile holds all columns";
@@ -109,10 +106,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                          ((c.block_rows < s.rows ? c.block_rows : s.rows) + c.tile_n);                         /* from L2 */
     const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (c.tile_k * (double)c.split) : 0; /* of a warp */
     const int by_memory = (int)(220 * 1024 / (s.warps * s.warp_bytes + 1024)) * s.warps,
-              sums = c.tiles * c.tile_n * (c.bytes_each == 8 ? 2 : 1),
-              by_registers = sums > 128  ? 4
-                             : sums > 64 ? 16
-                                         : 24;
+              sums = c.tiles * c.tile_n * (c.bytes_each == 8 ? 2 : 1), by_registers = sums > 64 ? 16 : 24;
     const double resident = by_memory < by_registers ? by_memory : by_registers, waves = warps / (processors * resident);
     const double chain = (waves > 1 ? waves : 1) * (1.8 + steps * (0.25 + 1.0 / c.stages)) + 0.1 * c.split;
     const double l2 = bytes / 8.5e6, memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3;

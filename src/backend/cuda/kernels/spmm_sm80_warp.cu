@@ -15,7 +15,7 @@ constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, A_BYT
 /* Thread blocks of a multiprocessor that registers must suffice for. */
 constexpr bool MORE = CUT_PIECES || USE_C || RESIDUAL != NO_RESIDUAL || KEEP_PREACT || HAS_POSITIONS || BATCHED || __CUDA_ARCH__ >= 1000;
 constexpr int SUMS = TILES * TILE_N * (int)sizeof(real) / 4;
-constexpr int RESIDENT_WARPS = SUMS <= 64 ? (MORE || !HALVES ? 16 : 20) : SUMS > 128 ? 4 : MORE || !HALVES ? 8 : 12;
+constexpr int RESIDENT_WARPS = SUMS <= 64 ? (MORE || !HALVES ? 16 : 20) : MORE || !HALVES ? 8 : 12;
 constexpr int RESIDENT = RESIDENT_WARPS / WARPS > 1 ? RESIDENT_WARPS / WARPS : 1;
 
 constexpr int A_LINE = a_line(ROWS, TILE_K), B_LINE = b_line(TILE_N, TILE_K);
@@ -87,8 +87,8 @@ inline void load_step(job &of, const spk_cuda_arguments &arg, int step, unsigned
     for (int p = lane; p < ALL_B_COPIES; p += 32) {
         const int line = p / B_COPIES, chunk = p % B_COPIES, k = B_ALONG_K ? chunk * PIECE : line;
         const int column = STEP_BLOCKS > 1 ? __shfl_sync(~0u, of.column, from + k / BLOCK_COLS) : only;
-        copy_b<(SHARE == 1)>(stage + A_BYTES + spot<B_LINE, B_ALONG_K>(line, chunk), arg, column,
-                             inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k), of.j0 + (B_ALONG_K ? line : chunk * PIECE));
+        copy_b(stage + A_BYTES + spot<B_LINE, B_ALONG_K>(line, chunk), arg, column, inside + (STEP_BLOCKS > 1 ? k % BLOCK_COLS : k),
+               of.j0 + (B_ALONG_K ? line : chunk * PIECE));
     }
 }
 

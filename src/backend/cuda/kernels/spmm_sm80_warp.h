@@ -14,15 +14,13 @@
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A)
  *   RAGGED_K CUT_PIECES     as device/warp_step.cuh has them
- *   BYTES_EACH              of an element of op(A), of B
- *   SHARE                   1: B comes through the first-level cache, where a thread block's many rows may meet */
+ *   BYTES_EACH              of an element of op(A), of B */
 #define WARP_CONSTANTS(C)     \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
     C(RAGGED_K, ragged_k)     \
     C(CUT_PIECES, cut_pieces) \
     C(BYTES_EACH, bytes_each) \
-    C(SHARE, share)           \
     C(TILES, tiles)           \
     C(TILE_N, tile_n)         \
     C(TILE_K, tile_k)         \
