@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 
-LIMIT_S = 60
+LIMIT_S = 180
 
 
 def _serve(rank, size, folder, pipe):

@@ -210,35 +210,31 @@ static void attention_runs(void **unused)
 }
 
 /* Numbers of the queries, the lists of a mask turned, grad_Q, grad_K and grad_V: the last launch has a block a tile of keys. On Hopper:
- * numbers of the queries, all gradients, the sums of grad_Q as its rows, of which the last has a block for 64 rows of each tile of queries.
- */
+ * numbers of the queries, all gradients, the sums of grad_Q as its rows, of which the last has a block for 64 rows of each tile of queries,
+ * or for 64 columns of each 80 rows. */
 static void attention_backward_runs(void **unused)
 {
     (void)unused;
     static const struct {
         const char *choice;
+        int depth;
         bool masked;
         int launches;
         unsigned grid;
         const char *last;
-    } cases[] = {{"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", false, 3, 2 * 2 * 2, "attention_backward_keys"},
-                 {"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", true, 4, 2 * 2 * 2, "attention_backward_keys"},
-                 {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", true, 4, 4 * 2 * 2, "attention_backward_keys"},
-                 {"attention_backward_sm90 SHARERS=2 ROWS=128 LAG=1", false, 3, 2 * 4 * 2, "attention_grad_q"},
-                 {"attention_backward_sm90 SHARERS=1 ROWS=64 LAG=0", false, 3, 2 * 4 * 2, "attention_grad_q"}};
+    } cases[] = {{"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", 64, false, 3, 2 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm80 WARPS=4 QUERIES=1 KEYS=1 STEP=64 ACROSS=64", 64, true, 4, 2 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", 64, true, 4, 4 * 2 * 2, "attention_backward_keys"},
+                 {"attention_backward_sm90 SHARERS=2 ROWS=128 LAG=1", 64, false, 3, 2 * 4 * 2, "attention_grad_q"},
+                 {"attention_backward_sm90 SHARERS=2 ROWS=80 LAG=0", 72, false, 3, 2 * 2 * 4 * 2, "attention_grad_q"},
+                 {"attention_backward_sm90 SHARERS=1 ROWS=64 LAG=0", 64, false, 3, 2 * 4 * 2, "attention_grad_q"}};
     small s;
     if (!have_nvrtc())
         return;
     make_small(&s);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        const spk_attention_backward problem = {SPK_SIZED(spk_attention_backward),
-                                                .dtype = SPK_F16,
-                                                .queries = 128,
-                                                .keys = 128,
-                                                .depth = 64,
-                                                .heads = 4,
-                                                .heads_kv = 2,
-                                                .batch = 2};
+        const spk_attention_backward problem = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = 128, .keys = 128,
+                                                .depth = cases[i].depth,           .heads = 4,       .heads_kv = 2,  .batch = 2};
         const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = cases[i].choice};
         spk_plan *plan = NULL;
         GOOD(spk_plan_create(s.context, cases[i].masked ? s.pattern : NULL, &problem, &options, &plan));

@@ -6,7 +6,8 @@
 
 constexpr int LANES = DEPTH_V <= 64 ? 8 : DEPTH_V <= 128 ? 16 : 32; /* of a query: each has a piece of eight columns */
 constexpr int AT_ONCE = ATTENTION_DELTA_THREADS / LANES;            /* queries */
-constexpr int EACH = ATTENTION_DELTA_QUERIES / AT_ONCE;             /* of a lane */
+constexpr int QUERIES = attention_delta_queries(ROWS);              /* of the block */
+constexpr int EACH = (QUERIES + AT_ONCE - 1) / AT_ONCE;             /* of a lane */
 
 inline const element_a *row_of(const void *array, const attention_strides &strides, int item, int head, int query)
 {
@@ -35,11 +36,10 @@ inline float dot(const element_a *a, const element_a *b, bool whole)
 extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_THREADS) attention_delta(const __grid_constant__ attention_delta_task task)
 {
     const attention_task &t = task.all.attention;
-    const int blocks = ROWS / ATTENTION_DELTA_QUERIES; /* of threads, for a tile */
+    const int blocks = ROWS / QUERIES; /* of threads, for a tile */
     const long long tile = blockIdx.x / blocks;
     const int row_tile = (int)(tile % task.query_tiles), head = (int)(tile / task.query_tiles % t.heads),
-              item = (int)(tile / task.query_tiles / t.heads), first = blockIdx.x % blocks * ATTENTION_DELTA_QUERIES,
-              column = threadIdx.x % LANES * 8;
+              item = (int)(tile / task.query_tiles / t.heads), first = blockIdx.x % blocks * QUERIES, column = threadIdx.x % LANES * 8;
     const float infinity = __int_as_float(0x7f800000);
     float sum[EACH], lse[EACH];
     previous_launch_done();
@@ -47,10 +47,10 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_THREADS) attention_
         task.turns[tile] = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        const int query = row_tile * ROWS + first + i * AT_ONCE + threadIdx.x / LANES;
+        const int mine = i * AT_ONCE + threadIdx.x / LANES, query = row_tile * ROWS + first + mine;
         sum[i] = 0;
         lse[i] = -infinity;
-        if (query >= t.queries)
+        if (mine >= QUERIES || query >= t.queries)
             continue;
         lse[i] = ((const float *)t.lse)[item * t.lse_strides.item + head * t.lse_strides.head + query * t.lse_strides.row];
         if (column < DEPTH_V)
@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_THREADS) attention_
 #pragma unroll
         for (int step = LANES / 2; step > 0; step /= 2)
             sum[i] += __shfl_xor_sync(~0u, sum[i], step);
-        if (threadIdx.x % LANES != 0)
+        if (threadIdx.x % LANES != 0 || row - first >= QUERIES)
             continue;
         if (sees && task.all.grad_lse != nullptr)
             sum[i] -= ((const float *)task.all.grad_lse)[item * task.all.grad_lse_strides.item + head * task.all.grad_lse_strides.head +

@@ -15,10 +15,13 @@ typedef struct attention_delta_constants {
     ATTENTION_DELTA_CONSTANTS(SPK_CONSTANT_MEMBER)
 } attention_delta_constants;
 
-enum {
-    ATTENTION_DELTA_THREADS = 256,
-    ATTENTION_DELTA_QUERIES = 64 /* of a block of threads: ROWS is a multiple of it */
-};
+enum { ATTENTION_DELTA_THREADS = 256 };
+
+/* Queries of a block of threads, of which a tile has one or several. */
+SPK_BOTH int attention_delta_queries(int rows)
+{
+    return rows % 64 == 0 ? 64 : rows;
+}
 
 /* lse2: infinity of a query that sees no key, and behind the last one. turns: of each tile a count, which begins with 0. */
 typedef struct attention_delta_task {

@@ -5,13 +5,17 @@
 #include "backend/cuda/device/attention_backward.h"
 
 /* The constants. A tile of queries lies as parts of 64 rows and COLUMNS columns, neighbours of a row first; of each part thread t of 128
- * has four of its sums at t * 4, four more 512 further on, and so on, in the order of wgmma's sums. ROWS    queries of a tile DEPTH columns
- * of Q ACROSS  parts beside each other */
+ * has four of its sums at t * 4, four more 512 further on, and so on, in the order of wgmma's sums.
+ *   ROWS        queries of a tile
+ *   DEPTH       columns of Q
+ *   ACROSS      parts beside each other
+ *   TRANSPOSED  1: a part is the transpose of COLUMNS = 64 columns of all of a tile's queries */
 #define ATTENTION_GRAD_Q_CONSTANTS(C) \
     C(ROWS, rows)                     \
     C(DEPTH, depth)                   \
     C(ACROSS, across)                 \
-    C(COLUMNS, columns)
+    C(COLUMNS, columns)               \
+    C(TRANSPOSED, transposed)
 typedef struct attention_grad_q_constants {
     ATTENTION_GRAD_Q_CONSTANTS(SPK_CONSTANT_MEMBER)
 } attention_grad_q_constants;

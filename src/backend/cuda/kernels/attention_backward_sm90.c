@@ -49,7 +49,8 @@ static attention_delta_constants delta_constants(const attention_backward_consta
 
 static attention_grad_q_constants grad_q_constants(const attention_backward_constants *c, const attention_backward_shape *s)
 {
-    return (attention_grad_q_constants){.rows = c->rows, .depth = c->depth, .across = s->chunks, .columns = s->grad_columns};
+    return (attention_grad_q_constants){
+        .rows = c->rows, .depth = c->depth, .across = s->chunks, .columns = s->grad_columns, .transposed = s->transposed};
 }
 
 /* ---- what it takes */
@@ -88,6 +89,8 @@ static const char *shape_refusal(const spk_problem *p, const attention_backward_
         return "a thread would keep too many sums";
     if (c->lag && (c->sharers == 1 || s->grad_parts != c->sharers))
         return "only two warpgroups that share a tile wait for each other";
+    if (s->transposed && (c->sharers == 1 || c->lag || c->scrub || s->chunks == 1))
+        return "80 queries are for two warpgroups that share a tile, of depths over 64, where nothing need be scrubbed";
     if (s->grad_parts % c->sharers != 0)
         return "so few rows and columns of Q are not shared by two warpgroups";
     if (p->pattern != NULL &&
@@ -108,10 +111,10 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
     return *why == NULL;
 }
 
-/* Fitted to an H100's times (bench/results): flops of a step in a microsecond of a multiprocessor, what a step takes beside them with two
+/* Fitted to an H200's times (bench/results): flops of a step in a microsecond of a multiprocessor, what a step takes beside them with two
  * sharers and alone, and a tile; before and behind the steps a start and the bytes of Q, O and their gradients. */
-static const double STEP_RATE = 4.35e6, SHARED_STEP_US = 0.35, ALONE_STEP_US = 1.25, LAG_GAIN_US = 0.12, TILE_US = 2, LAG_TILE_US = 7,
-                    START_US = 12, MEMORY_RATE = 3e6;
+static const double STEP_RATE = 6.1e6, SHARED_STEP_US = 0.745, ALONE_STEP_US = 2, TURNS_GAIN_US = 0.12, LAG_LOSS_US = 0.12, TILE_US = 2,
+                    LAG_TILE_US = 7, START_US = 12, MEMORY_RATE = 3e6;
 
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
@@ -120,9 +123,13 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
     const double heads = (double)(spk_operand_heads(&p->operand[ATTENTION_Q]) * p->batch),
                  heads_kv = (double)(spk_operand_heads(&p->operand[ATTENTION_K]) * p->batch),
                  step_flops = (double)c.rows * s.keys * (6.0 * (double)p->k + 4.0 * (double)p->depth_v),
-                 steps = spk_problem_flops(p) / step_flops, tiles = heads_kv * ceil((double)p->n / s.keys),
-                 workers = (double)spk_sm90_processors(device) * s.rings, busy = tiles < workers ? tiles : workers;
-    const double step_us = step_flops * s.rings / STEP_RATE + (c.sharers > 1 ? SHARED_STEP_US : ALONE_STEP_US) - (c.lag ? LAG_GAIN_US : 0),
+                 padded = ceil((double)p->m / c.rows) * c.rows / (double)p->m, steps = spk_problem_flops(p) / step_flops * padded,
+                 tiles = heads_kv * ceil((double)p->n / s.keys), workers = (double)spk_sm90_processors(device) * s.rings,
+                 busy = tiles < workers ? tiles : workers;
+    const double step_us = step_flops * s.rings / STEP_RATE + (c.sharers > 1 ? SHARED_STEP_US : ALONE_STEP_US) +
+                           (s.turns ? -TURNS_GAIN_US
+                            : c.lag ? LAG_LOSS_US
+                                    : 0),
                  bytes = heads * (double)p->m * ((double)p->k * 10 + (double)p->depth_v * 4);
     return START_US + bytes / MEMORY_RATE + steps / busy * step_us + tiles / busy * (c.lag ? LAG_TILE_US : TILE_US);
 }
@@ -256,7 +263,7 @@ static int in_pieces(const spk_problem *p, int operand, const void *address)
 static spk_status launch_delta(const spk_bound *bound, const state *made, const attention_backward_task *all,
                                const attention_backward_order *order, CUstream stream)
 {
-    const int blocks = TUNED(&bound->params, ROWS) / ATTENTION_DELTA_QUERIES;
+    const int rows = TUNED(&bound->params, ROWS), blocks = rows / attention_delta_queries(rows);
     attention_delta_task task = {.all = *all,
                                  .query_tiles = order->query_tiles,
                                  .pieces = in_pieces(&bound->problem, ATTENTION_O, all->attention.o) &&

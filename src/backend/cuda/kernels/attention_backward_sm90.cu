@@ -24,11 +24,16 @@ using namespace sm90;
 constexpr attention_backward_shape SHAPE = attention_backward_shape_of({ATTENTION_BACKWARD_CONSTANTS(SPK_CONSTANT_VALUE)});
 constexpr int Q_STAGES = SHAPE.q_stages, D_STAGES = SHAPE.d_stages, K_SLOTS = SHAPE.k_slots, V_SLOTS = SHAPE.v_slots, RINGS = SHAPE.rings,
               KEYS = SHAPE.keys;
-constexpr int ROUNDS = SHAPE.rounds, GRAD_COLUMNS = SHAPE.grad_columns;
+constexpr int ROUNDS = SHAPE.rounds, GRAD_SUMS = SHAPE.part_floats / 128, ADDERS = SHAPE.adders;
+constexpr bool TRANSPOSED = SHAPE.transposed;
 constexpr int CONSUMER_REGISTERS = DEPTH + DEPTH_V > 192 ? 240 : 232,
               PRODUCER_REGISTERS = DEPTH + DEPTH_V > 192 ? 24 : 40; /* 65,536 in all */
 constexpr int K_STEPS = (DEPTH + 15) / 16, V_STEPS = (DEPTH_V + 15) / 16;
 constexpr bool TURNS = SHAPE.turns;
+/* Whether a step's part of grad_Q is multiplied before grad_K, and goes to shared memory while that product leaves it half of its time. */
+constexpr bool PART_FIRST = !LAG && ROUNDS == 1 && DEPTH > 64;
+/* Whether the next step's scores are asked for before the product for grad_K is done: there are registers for both. */
+constexpr bool SCORES_EARLY = !TRANSPOSED;
 constexpr int THREADS = SHARERS * 128; /* that multiply for a ring */
 /* Whether a thread has registers for LSE and delta early: shared memory is slow to give them while products read it. */
 constexpr bool NUMBERS_AHEAD = ROWS == 64 && !SCRUB;
@@ -39,8 +44,8 @@ struct ring_shared {
     ring_storage<D_STAGES> d;
     ring_storage<K_SLOTS> k;
     ring_storage<V_SLOTS> v;
-    unsigned long long staged[2], used[2];  /* LAG: a slot of scores' gradients is written by all sharers; is read by them */
-    unsigned long long sum_empty, sum_full; /* a round's part of grad_Q may be written; is written */
+    unsigned long long staged[2], used[2];     /* LAG: a slot of scores' gradients is written by all sharers; is read by them */
+    unsigned long long sum_empty, sum_full[2]; /* a round's part of grad_Q may be written; is written, of every other step */
     attention_backward_step steps[Q_STAGES];
     attention_backward_tile tiles[K_SLOTS];                              /* head_kv -1: there are no more */
     unsigned bad_queries[4], bad_outputs[4], bad_keys[4], bad_values[4]; /* a bit a row: it held what is not finite */
@@ -235,16 +240,18 @@ inline void bulk_add(float *to, unsigned from, int bytes, bool add)
         asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes) : "memory");
 }
 
-/* Adds parts of grad_Q, which are in shared memory, to it when those before them are in, and tells the others when they are. By one thread.
- */
-inline void add_parts(const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker)
+/* Adds parts of grad_Q, which are in shared memory, to it when those before them are in, and tells the others when they are. By one thread,
+ * which has every ADDERS-th step: until the others see a sum takes about as long as a step. */
+inline void add_parts(const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker, int adder)
 {
-    const unsigned empty = smem_address(&shared.sum_empty), full = smem_address(&shared.sum_full), from = tiles + AT_SUM;
+    const unsigned empty = smem_address(&shared.sum_empty), full = smem_address(&shared.sum_full[adder]), from = tiles + AT_SUM;
     constexpr int bytes = SHAPE.round_floats * 4;
     step_walk walk(order, worker);
     int *turn, wanted;
     unsigned phase = 0;
-    while (walk.next(turn, wanted)) {
+    for (int step = 0; walk.next(turn, wanted); step++) {
+        if (step % ADDERS != adder)
+            continue;
         float *to = order.grad_q + (turn - order.turns) * (long long)SHAPE.grad_floats;
         while (wanted > 0 && load_acquire(turn) < wanted)
             ;
@@ -288,11 +295,15 @@ inline void multiply_rows(float (&sum)[columns / 2], const unsigned (&weights)[R
     mma_commit();
 }
 
-inline void multiply_queries(float (&sum)[GRAD_COLUMNS / 2], uniform_descriptor a, uniform_descriptor b)
+/* scores: gradients of scores; keys: a line of K. */
+inline void multiply_queries(float (&sum)[GRAD_SUMS], uniform_descriptor scores, uniform_descriptor keys)
 {
 #pragma unroll
     for (int k = 0; k < KEYS / 16; k++)
-        mma<GRAD_COLUMNS>::run<1, 1>(sum, a.at(k * 2048), b.at(k * 2048), k > 0);
+        if (TRANSPOSED)
+            mma<GRAD_SUMS * 2>::run<1, 0>(sum, keys.at(k * 2048), scores.at(k / 4 * (ROWS * 128) + k % 4 * 32), k > 0);
+        else
+            mma<GRAD_SUMS * 2>::run<1, 1>(sum, scores.at(k * 2048), keys.at(k * 2048), k > 0);
     mma_commit();
 }
 
@@ -339,7 +350,7 @@ inline void differentiate(float (&d)[ROWS / 2], const float (&p)[ROWS / 2], cons
 
 /* Which of a thread's pairs of a step are seen: a bit a sum. */
 struct seen_pairs {
-    unsigned bits[ROWS / 64];
+    unsigned bits[(ROWS + 63) / 64];
     __device__ __forceinline__ bool at(int i) const { return (bits[i / 32] >> i % 32 & 1) != 0; }
 };
 
@@ -450,14 +461,13 @@ struct consumer {
     ring_place<Q_STAGES> q;
     ring_place<K_SLOTS> k_slot;
     ring_place<V_SLOTS> v_slot;
-    unsigned parts; /* of grad_Q: ROUNDS a step */
     unsigned count; /* steps */
     bool bad_tile;  /* K or V of the tile had rows that were not finite */
 
     __device__ __forceinline__ consumer(const attention_backward_task &all, const attention_backward_order &order, ring_shared &shared,
                                         unsigned tiles, int ring_number, int sharer)
         : all(all), task(all.attention), order(order), shared(shared), tiles(tiles), sharer(sharer), barrier(RING_BARRIER + ring_number),
-          parts(0), count(0), bad_tile(false)
+          count(0), bad_tile(false)
     {
     }
     __device__ __forceinline__ unsigned k_tile() const { return tiles + AT_K + k_slot.stage * SHAPE.k_bytes; }
@@ -476,17 +486,30 @@ struct consumer {
     __device__ __forceinline__ uniform_descriptor own_k() const { return tile_at<KEYS>(k_tile() + sharer * 8192); }
     __device__ __forceinline__ uniform_descriptor own_v() const { return tile_at<KEYS>(v_tile() + sharer * 8192); }
 
-    /* By the warpgroup: it reads the slot no more. */
+    /* By each warp: it reads the slot no more. Its lanes read notes, LSE and delta there themselves; what another warp reads is not known
+     * here. */
     template <int slots> __device__ __forceinline__ void release(const ring<slots> &of) const
     {
-        if (threadIdx.x % 128 == 0)
+        __syncwarp();
+        if (threadIdx.x % 32 == 0)
             of.release(of.stage);
     }
 
-    /* The scores' gradients to shared memory, a line of 64 queries a key. A fence is to follow. */
+    /* The scores' gradients to shared memory, a line of 64 queries a key, or a line of the warpgroup's keys a query. A fence is to follow.
+     */
     __device__ __forceinline__ void stage_scores(const unsigned (&x)[ROWS / 4], int step) const
     {
         const int lane = threadIdx.x % 32, row = lane % 16;
+        if (TRANSPOSED) {
+            const unsigned to = s_tile(step) + sharer * (ROWS * 128) + (lane / 16 * 8 + lane % 8) * 128 +
+                                ((threadIdx.x / 32 % 4 * 32 + lane / 8 % 2 * 16) ^ (lane % 8 * 16));
+#pragma unroll
+            for (int j = 0; j < ROWS / 16; j++) {
+                const unsigned four[4] = {x[j * 4], x[j * 4 + 1], x[j * 4 + 2], x[j * 4 + 3]};
+                stmatrix4_transposed(to + j * 2048, four);
+            }
+            return;
+        }
         const unsigned to = s_tile(step) + sharer * 8192 + threadIdx.x / 32 % 4 * 2048 + row * 128;
 #pragma unroll
         for (int j = 0; j < ROWS / 16; j++) {
@@ -496,28 +519,27 @@ struct consumer {
     }
 
     /* The round's part of grad_Q that is the warpgroup's: 64 queries and a line of K. */
-    __device__ __forceinline__ void multiply_part(float (&sum)[GRAD_COLUMNS / 2], int step, int round) const
+    __device__ __forceinline__ void multiply_part(float (&sum)[GRAD_SUMS], int step, int round) const
     {
         const int part = round * SHARERS + sharer;
-        multiply_queries(sum, tile_at<KEYS>(s_tile(step) + part / SHAPE.chunks * (KEYS * 128)),
+        multiply_queries(sum, tile_at < TRANSPOSED ? ROWS : KEYS > (s_tile(step) + part / SHAPE.chunks * (KEYS * 128)),
                          tile_at<KEYS>(k_tile() + part % SHAPE.chunks * (KEYS * 128)));
     }
 
     /* To shared memory, from where another thread adds it to grad_Q once it is published. */
-    __device__ __forceinline__ void stage_part(const float (&sum)[GRAD_COLUMNS / 2])
+    __device__ __forceinline__ void stage_part(const float (&sum)[GRAD_SUMS], unsigned part)
     {
-        barrier_wait(smem_address(&shared.sum_empty), (parts & 1) ^ 1); /* at first it is empty */
-        parts++;
+        barrier_wait(smem_address(&shared.sum_empty), (part & 1) ^ 1); /* at first it is empty */
 #pragma unroll
-        for (int i = 0; i < GRAD_COLUMNS / 8; i++)
-            shared_store_four(tiles + AT_SUM + (sharer * 64 * GRAD_COLUMNS + threadIdx.x % 128 * 4 + i * 512) * 4, &sum[i * 4]);
+        for (int i = 0; i < GRAD_SUMS / 4; i++)
+            shared_store_four(tiles + AT_SUM + (sharer * SHAPE.part_floats + threadIdx.x % 128 * 4 + i * 512) * 4, &sum[i * 4]);
     }
-    __device__ __forceinline__ void publish_part() const
+    __device__ __forceinline__ void publish_part(unsigned part) const
     {
         fence_async_shared();
         __syncwarp();
         if (threadIdx.x % 32 == 0)
-            barrier_arrive(smem_address(&shared.sum_full));
+            barrier_arrive(smem_address(&shared.sum_full[part / ROUNDS % ADDERS]));
     }
 
     __device__ __forceinline__ void arrive_warp(unsigned long long &of) const
@@ -591,7 +613,7 @@ struct consumer {
 inline void consumer::run()
 {
     const float scale2 = (float)task.scale * 1.4426950408889634f;
-    float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2], sum[ROUNDS][GRAD_COLUMNS / 2];
+    float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2], sum[ROUNDS][GRAD_SUMS];
     if (sharer == 1)
         turn_pass<TURNS>(0);
     for (;; k_slot.advance()) {
@@ -643,8 +665,8 @@ inline void consumer::run()
             }
             mma_fence();
             multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
-            if (step > LAG)
-                publish_part(); /* of the step before: until here tensor cores would have waited for it */
+            if (!PART_FIRST && step > LAG)
+                publish_part((count - LAG) * ROUNDS - 1); /* of the step before: until here tensor cores would have waited for it */
             if (!NUMBERS_AHEAD)
                 take_numbers(lse2, shared.lse2[q.stage]);
             weigh(s, lse2, scale2);
@@ -676,7 +698,8 @@ inline void consumer::run()
             turn_wait<TURNS>(sharer);
             mma_fence();
             multiply_rows<DEPTH_V>(dv, weights, tile_at<ROWS>(d_tile()), step);
-            multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
+            if (!PART_FIRST)
+                multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
             fence_async_shared();
             if (LAG) {
                 arrive_warp(shared.staged[count % 2]);
@@ -686,38 +709,60 @@ inline void consumer::run()
                 named_barrier(barrier, THREADS);
             mma_fence();
             multiply_part(sum[0], count - LAG, 0); /* in a tile's first step, of LAG, of what nobody will read */
+            if (PART_FIRST) {
+                mma_fence();
+                multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
+            }
             const bool last = step + 1 == steps;
             const ring_place<Q_STAGES> q_now = q;
             const ring_place<D_STAGES> d_now = d_place();
             count++;
             q.advance();
-            if (!last)
+            if (!PART_FIRST && !last)
                 wait_full_warp(q.in(shared.q));
             mma_wait<2>(); /* the product for grad_V */
             release(d_now.in(shared.d));
-            mma_wait<1>(); /* that for grad_K */
-            release(q_now.in(shared.q));
+            mma_wait<1>(); /* that for grad_K, or for grad_Q where it comes first */
+            if (PART_FIRST) {
+                mma_settle(sum[0]);
+                stage_part(sum[0], count - 1);
+                if (!last)
+                    wait_full_warp(q.in(shared.q));
+                if (!SCORES_EARLY) {
+                    publish_part(count - 1);
+                    mma_wait<0>();
+                    release(q_now.in(shared.q));
+                }
+            } else
+                release(q_now.in(shared.q));
 #pragma unroll
             for (int round = 1; round < ROUNDS; round++) {
                 mma_fence();
                 multiply_part(sum[round], count - 1, round);
                 mma_wait<1>();
                 mma_settle(sum[round - 1]);
-                stage_part(sum[round - 1]);
-                publish_part();
+                stage_part(sum[round - 1], (count - 1) * ROUNDS + round - 1);
+                publish_part((count - 1) * ROUNDS + round - 1);
             }
             /* The next step's scores; after the last step, of K with itself: a branch would make products wait for each other. */
             mma_fence();
             multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(last ? k_tile() : q_tile()));
             turn_pass<TURNS>(1 - sharer);
-            mma_wait<1>();
-            mma_settle(sum[ROUNDS - 1]);
-            if (LAG && step > 0)
-                arrive_warp(shared.used[count % 2]);
-            if (!LAG || step > 0)
-                stage_part(sum[ROUNDS - 1]);
+            if (!PART_FIRST) {
+                mma_wait<1>();
+                mma_settle(sum[ROUNDS - 1]);
+                if (LAG && step > 0)
+                    arrive_warp(shared.used[count % 2]);
+                if (!LAG || step > 0)
+                    stage_part(sum[ROUNDS - 1], (count - LAG) * ROUNDS - 1);
+            }
             if (NUMBERS_AHEAD && !last)
                 take_numbers(lse2, shared.lse2[q.stage]);
+            if (PART_FIRST && SCORES_EARLY) {
+                publish_part(count - 1);
+                mma_wait<1>();
+                release(q_now.in(shared.q));
+            }
             mma_wait<0>();
             mma_settle(s);
         }
@@ -726,13 +771,14 @@ inline void consumer::run()
             mma_fence();
             multiply_part(sum[0], count - 1, 0);
             if (steps > 1)
-                publish_part();
+                publish_part(count - 2);
             mma_wait<0>();
             mma_settle(sum[0]);
             arrive_warp(shared.used[(count - 1) % 2]);
-            stage_part(sum[0]);
+            stage_part(sum[0], count - 1);
         }
-        publish_part();
+        if (!PART_FIRST)
+            publish_part(count * ROUNDS - 1);
         mma_settle(dk);
         mma_settle(dv);
         store_keys(tile, dk, dv);
@@ -756,16 +802,17 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
     static_assert(D_STAGES == Q_STAGES || D_STAGES == 1, "");
     if (threadIdx.x == 0) {
         for (int ring = 0; ring < RINGS; ring++) {
-            ring_init(shared[ring].q, 1, SHARERS);
-            ring_init(shared[ring].d, 1, SHARERS);
-            ring_init(shared[ring].k, 1, SHARERS);
-            ring_init(shared[ring].v, 1, SHARERS);
+            ring_init(shared[ring].q, 1, SHARERS * 4); /* a warp each */
+            ring_init(shared[ring].d, 1, SHARERS * 4);
+            ring_init(shared[ring].k, 1, SHARERS * 4);
+            ring_init(shared[ring].v, 1, SHARERS * 4);
             for (int slot = 0; slot < 2; slot++) {
                 barrier_init(smem_address(&shared[ring].staged[slot]), SHARERS * 4);
                 barrier_init(smem_address(&shared[ring].used[slot]), SHARERS * 4);
             }
             barrier_init(smem_address(&shared[ring].sum_empty), 1);
-            barrier_init(smem_address(&shared[ring].sum_full), SHARERS * 4);
+            for (int adder = 0; adder < 2; adder++)
+                barrier_init(smem_address(&shared[ring].sum_full[adder]), SHARERS * 4);
         }
         barrier_init_fence();
     }
@@ -793,7 +840,7 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
             produce<true, false>(maps, task, order, shared[ring], tiles, worker);
         else if (warp == 1)
             produce<false, true>(maps, task, order, shared[ring], tiles, worker);
-        else if ((RINGS == 2 || warp == 2) && threadIdx.x % 32 == 0)
-            add_parts(order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker);
+        else if ((RINGS == 2 || warp < 2 + ADDERS) && threadIdx.x % 32 == 0)
+            add_parts(order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker, RINGS == 2 ? 0 : warp - 2);
     }
 }

@@ -8,7 +8,7 @@
 /* The constants.
  *
  *   SHARERS             multiplying warpgroups that share a tile of keys, of whose keys each has 64: 2, or 1 and each has its own tile
- *   ROWS                queries of a step: 64 or 128
+ *   ROWS                queries of a step: 64 or 128; or 80, and parts of grad_Q are computed transposed
  *   LAG                 1: a step's part of grad_Q is multiplied a step later, so that no sharer waits for the other's scores
  *   DEPTH, DEPTH_V      columns of Q and K, of V and O
  *   LEFT, RIGHT, SINKS  1: there is a limit to the left of a query, to its right; the first keys are seen all the same
@@ -42,8 +42,11 @@ typedef struct attention_backward_shape {
     int s_bytes, s_slots;                  /* gradients of a step's scores */
     int q_stages, d_stages;                /* steps whose Q, and gradient of O, are in shared memory at once */
     int k_slots, v_slots;                  /* tiles whose K, and V, are */
-    int grad_parts, grad_columns;          /* a step's part of grad_Q lies in parts of 64 rows and so many columns, */
+    int transposed;                        /* 1: a step's part of grad_Q is made of parts of 64 columns and all queries; */
+    int grad_parts, grad_columns;          /* 0: of parts of 64 queries and so many columns */
+    int part_floats;                       /* sums of such a part, */
     int rounds, round_floats, grad_floats; /* of which each sharer makes one a round */
+    int adders;                            /* threads of a ring that add them to memory: one step's each, in turn */
     int ring_bytes, static_bytes, shared_bytes;
     int turns;     /* 1: sharers ask for their products one after the other */
     int registers; /* of a thread's sums, at least */
@@ -61,7 +64,7 @@ SPK_BOTH int attention_backward_fits(attention_backward_constants c, attention_b
 
 SPK_BOTH attention_backward_shape attention_backward_shape_of(attention_backward_constants c)
 {
-    attention_backward_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
+    attention_backward_shape s = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0};
     s.keys = 64 * c.sharers;
     s.rings = ATTENTION_BACKWARD_WARPGROUPS / c.sharers;
     s.chunks = (c.depth + 63) / 64;
@@ -72,13 +75,17 @@ SPK_BOTH attention_backward_shape attention_backward_shape_of(attention_backward
     s.v_bytes = s.keys * 128 * s.chunks_v;
     s.s_bytes = s.keys * 2 * c.rows;
     s.s_slots = c.sharers; /* a sharer may still read one while the other writes the next */
-    s.grad_parts = c.rows / 64 * s.chunks;
+    s.transposed = c.rows % 64 != 0;
+    s.grad_parts = s.transposed ? s.chunks : c.rows / 64 * s.chunks;
     s.grad_columns = s.chunks > 1 ? 64 : (c.depth + 15) / 16 * 16;
     s.turns = c.lag && c.depth <= 64; /* of deeper ones no sharer has time for it */
     s.rounds = s.grad_parts / c.sharers;
-    s.round_floats = c.sharers * 64 * s.grad_columns;
-    s.grad_floats = s.grad_parts * 64 * s.grad_columns;
-    s.registers = (c.depth + c.depth_v) / 2 + c.rows / 2 + (c.rows > s.grad_columns ? c.rows : s.grad_columns) / 2 + c.rows / 4;
+    s.part_floats = 64 * (s.transposed ? c.rows : s.grad_columns);
+    s.round_floats = c.sharers * s.part_floats;
+    s.grad_floats = s.grad_parts * s.part_floats;
+    s.adders = s.rings == 1 && !c.lag ? 2 : 1;
+    s.registers = (c.depth + c.depth_v) / 2 + c.rows / 2 + (c.rows > s.grad_columns ? c.rows : s.grad_columns) / 2 +
+                  (s.transposed ? 0 : c.rows / 4); /* a part of grad_Q may have those of scores */
     for (int stages = ATTENTION_BACKWARD_MOST_STAGES; stages > 1; stages--)
         for (int slots = 4; slots > 1; slots--) { /* of K and V together: the next tile's are brought ahead */
             s.q_stages = s.d_stages = stages;

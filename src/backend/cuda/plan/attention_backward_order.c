@@ -7,7 +7,11 @@
 #include "backend/cuda/plan/schedule.h"
 #include "op/attention_backward/operands.h"
 
-enum { TILE_COST = 1 }; /* beginning and end of a tile, in steps */
+enum {
+    TILE_COST = 1,  /* beginning and end of a tile, in steps */
+    APART = 3,      /* steps until a sum is in, and seen to be in */
+    LOOK_AHEAD = 64 /* steps of a tile among which the next is chosen */
+};
 
 /* Q, its gradient's sums and the gradient of O of the heads whose tiles are given away together: what L2 holds. */
 static const double SECTION_BYTES = 32 << 20;
@@ -21,6 +25,7 @@ typedef struct draft {
     bool *hidden;                                             /* of each tile: some step has pairs that are not seen */
     attention_backward_step *steps;
     int *lengths, *numbers, *owners, *lists, *turns;
+    int *visits; /* of each tile of queries: when a worker will be there, the last so far */
     schedule_heap heap;
 } draft;
 
@@ -227,13 +232,30 @@ typedef struct walker {
     int at, step;
 } walker;
 
-static bool walk(draft *d, walker *w, int end)
+/* Puts the step first, of those that a tile has left, whose tile of queries no worker was at for a while: what is added there is in by
+ * then. */
+static void choose_step(const draft *d, attention_backward_step *steps, int left, int now)
+{
+    const int count = left < LOOK_AHEAD ? left : LOOK_AHEAD;
+    int best = 0;
+    for (int i = 0; i < count && d->visits[steps[best].number] > now - APART; i++)
+        if (d->visits[steps[i].number] < d->visits[steps[best].number])
+            best = i;
+    const attention_backward_step chosen = steps[best];
+    memmove(steps + 1, steps, (size_t)best * sizeof *steps);
+    steps[0] = chosen;
+    d->visits[chosen.number] = now;
+}
+
+static bool walk(draft *d, walker *w, int end, int now)
 {
     if (w->at == end)
         return false;
     const int64_t tile = d->lists[d->workers + 1 + w->at];
     if (w->step >= 0 && w->step < d->lengths[tile]) {
         attention_backward_step *step = &d->steps[d->begins[tile] + w->step];
+        if (d->p->pattern != NULL) /* without a mask, begin_beside has them apart */
+            choose_step(d, step, d->lengths[tile] - w->step, now);
         step->turn = d->turns[step->number]++;
     }
     if (++w->step >= d->lengths[tile]) {
@@ -246,14 +268,19 @@ static bool walk(draft *d, walker *w, int end)
 static spk_status take_turns(const spk_mem *mem, draft *d)
 {
     walker *walkers = NULL;
-    SPK_TRY(spk_calloc(mem, (size_t)(d->tiles / d->key_tiles * d->sharing * d->query_tiles) + 1, sizeof *d->turns, &d->turns));
+    const int64_t count = d->tiles / d->key_tiles * d->sharing * d->query_tiles;
+    SPK_TRY(spk_calloc(mem, (size_t)count + 1, sizeof *d->turns, &d->turns));
+    SPK_TRY(spk_alloc(mem, (size_t)count + 1, sizeof *d->visits, &d->visits));
     SPK_TRY(spk_alloc(mem, (size_t)d->workers, sizeof *walkers, &walkers));
     for (int w = 0; w < d->workers; w++)
         walkers[w] = (walker){d->lists[w], 0};
-    for (bool more = true; more;) {
+    for (int64_t i = 0; i < count; i++)
+        d->visits[i] = -APART;
+    bool more = true;
+    for (int now = 0; more; now++) {
         more = false;
         for (int w = 0; w < d->workers; w++)
-            more = walk(d, &walkers[w], d->lists[w + 1]) || more;
+            more = walk(d, &walkers[w], d->lists[w + 1], now) || more;
     }
     spk_free(mem, walkers);
     return SPK_OK;
@@ -304,6 +331,7 @@ static void release(const spk_mem *mem, draft *d)
     spk_free(mem, d->owners);
     spk_free(mem, d->lists);
     spk_free(mem, d->turns);
+    spk_free(mem, d->visits);
     spk_schedule_heap_release(mem, &d->heap);
 }
 
