@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -96,6 +96,10 @@ for step in "${steps[@]}"; do
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;
+    check-small)
+        run 560 "$build/sparsek" check --device "$device" --kernel spmm_sm80_warp,spmm_sm80_direct,spmm_cuda_rows --each 700 --cases 100000 --alike 12 \
+            --json "$results/$name-check-small.json"
+        ;;
     check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 60 --json "$results/$name-check-gemm-2000.json" ;;
     sanitizers) run 560 python3 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
     upstream)

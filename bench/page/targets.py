@@ -107,15 +107,35 @@ def training_bars():
         Bar("speed with A transposed over A as it is, the eleven problems", 0.85, lambda rs: speeds(rs, "transposed", None), of=11)]
 
 
+def over_the_better(results, wanted):
+    """The time of dense cuBLAS or of the rows that are not made for small blocks, whichever is less, over ours."""
+    for r in results:
+        found = [ratio_over_ours(r, c) for c in r["candidates"] if c["name"] in ("cublas_dense", "without_small_rows") and c["status"] == "ok"]
+        if r["topic"] == "small" and wanted(r["problem"]) and len(found) == 2:
+            yield min(found), r["case"]
+
+
 def small_bars():
-    groups = (("blocks of 16 and 32", 1.2, 1, lambda p: p["block_rows"] in (16, 32) and p["pattern"] == "uniform" and p["layout_b"] == "row"),
-              ("blocks of 64 and 128, at most 1024 columns", 1.15, 1.03, lambda p: p["block_rows"] in (64, 128)),
-              ("row lengths by a power law, blocks of 16 and 32", 1.2, None, lambda p: p["pattern"] == "power-law"))
+    def is_tiny(p):
+        return min(p["block_rows"], p["block_cols"]) < 8
+
+    def is_wide(p):
+        return p["compute"] == "tf32" or (p["dtype"] == "f64" and not is_tiny(p))
+
+    triton = (("blocks of 16 and 32", 1.2, 1, 120, lambda p: p["block_rows"] in (16, 32) and p["pattern"] == "uniform" and p["layout_b"] == "row"),
+              ("blocks of 64 and 128, at most 1024 columns", 1.15, 1.03, 36, lambda p: p["block_rows"] in (64, 128)),
+              ("row lengths by a power law, blocks of 16 and 32", 1.2, None, 6, lambda p: p["pattern"] == "power-law"),
+              ("clustered rows (banded), blocks of 16 and 32", 1.2, None, 6, lambda p: p["pattern"] == "banded" and not is_tiny(p)))
+    before = (("blocks of 4x4, 3x3, 1x16 and 32x1", 1.3, 12, is_tiny), ("TF32 and f64, blocks of 16 and 32", 1.2, 8, is_wide))
     lines = []
-    for what, mean, least, wanted in groups:
-        lines.append(Bar(f"Triton's time over ours, {what}: mean", mean, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted), mean=True))
+    for what, mean, least, of, wanted in triton:
+        lines.append(Bar(f"Triton's time over ours, {what}: mean", mean, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted), mean=True, of=of))
         if least:
-            lines.append(Bar(f"Triton's time over ours, {what}: least", least, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted)))
+            lines.append(Bar(f"Triton's time over ours, {what}: least", least, lambda rs, wanted=wanted: ratios(rs, "small", "triton_tuned", wanted), of=of))
+    lines.append(Bar("the better of dense cuBLAS and other rows over ours, blocks of 8: mean", 1.3, lambda rs: over_the_better(rs, at(blocks=(8,))), mean=True, of=15))
+    lines.append(Bar("the same, at most 10 %: least", 1, lambda rs: over_the_better(rs, lambda p: p["block_rows"] == 8 and p["density"] < 0.11), of=10))
+    for what, mean, of, wanted in before:
+        lines.append(Bar(f"other rows' time over ours, {what}: mean", mean, lambda rs, wanted=wanted: ratios(rs, "small", "without_small_rows", wanted), mean=True, of=of))
     return lines
 
 

@@ -25,6 +25,7 @@ class Case:
     group_axis: str = ""  # of gemm: what the groups cut
     epilogue: str = ""  # of gemm: words of bias, an activation, residual; of spmm: an activation
     dtype_d: str = ""  # of gemm, where it is not dtype
+    compute: str = ""  # of spmm: tf32, where products of f32 are; else what the type has
     assume_finite: bool = True
     cache: str = "cold"
     op: str = "spmm"  # a name of operations.OPERATIONS

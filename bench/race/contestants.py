@@ -36,6 +36,7 @@ def dense_products(torch, operands, factors):
 
 def cublas_dense(trial):
     """The same products dense: A with its zeros; X Y whole."""
+    trial.torch.backends.cuda.matmul.allow_tf32 = trial.case.compute == "tf32"
     products = [dense_products(trial.torch, part, part.factors()) for part in trial.operands.parts()]
 
     def run(i):
@@ -79,6 +80,17 @@ def cusparselt(trial):
     mask = torch.tensor([1, 1, 0, 0], device="cuda", dtype=o.dtype).repeat(case.m, case.k // 4)
     half = [to_sparse_semi_structured(torch.randn(case.m, case.k, device="cuda", dtype=o.dtype) * mask) for _ in o.dense()]
     return (lambda i: torch.mm(half[i % len(half)], o.b[i % o.sets])), dict(kind="peer")
+
+
+SMALL_ROWS = "spmm_sm80_warp,spmm_sm80_direct,spmm_cuda_rows"
+
+
+def without_small_rows(trial):
+    """sparsek's fastest of the rows that are not made for small blocks: all that there were at commit b09448d, vendors' among them."""
+    plan = trial.operands.plan(exclude=SMALL_ROWS, fresh=True)
+    trial.operands.plans.append(plan)
+    choice = trial.library.choice(plan)
+    return trial.operands.runner(choice), dict(kind="own", params=choice, result=trial.operands.result)
 
 
 # ------------------------------------------------------------------------------------------------ Triton
@@ -251,4 +263,4 @@ def grouped_mm(trial):
 CONTESTANTS = {"cublas_dense": cublas_dense, "cublas_dense_full": cublas_dense_full, "triton_tuned": triton_tuned, "torch_eager": torch_eager,
                "cusparse_bsr": cusparse("cusparse_bsr"), "cusparse_blocked_ell": cusparse("cusparse_blocked_ell"), "cusparselt_2to4": cusparselt,
                "plain_read": plain_read(False), "plain_read_overlapped": plain_read(True), "torch_sampled": torch_sampled,
-               "cublas_each": cublas_each, "grouped_mm": grouped_mm, "cublaslt": cublaslt}
+               "cublas_each": cublas_each, "grouped_mm": grouped_mm, "cublaslt": cublaslt, "without_small_rows": without_small_rows}

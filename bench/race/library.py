@@ -8,7 +8,7 @@ ROW, COL = 0, 1
 I64, HOST = 1, 0
 EXHAUSTIVE = 2
 ACTIVATIONS = ("none", "relu", "gelu_erf", "gelu_tanh", "silu")
-DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4}
+DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4, "tf32": 7}
 
 
 class ContextOptions(C.Structure):

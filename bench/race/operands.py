@@ -3,11 +3,11 @@ import time
 
 from race.library import ACTIVATIONS, DTYPES, ROW
 
-TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5}  # relative to the sum of the terms' absolute values
+TOLERANCE = {"f16": 1e-3, "bf16": 8e-3, "f32": 1e-5, "tf32": 1e-3, "f64": 1e-13}  # relative to the sum of the terms' absolute values
 
 
 def torch_dtype(torch, name):
-    return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[name]
+    return {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32, "f64": torch.float64}[name]
 
 
 class Operands:
@@ -69,7 +69,7 @@ class Operands:
         return self.d[0]
 
     def tolerance(self):
-        return TOLERANCE[self.case.dtype]
+        return TOLERANCE[self.case.compute or self.case.dtype]
 
     def choose(self, fresh):
         """sparsek's choice and how long it took."""
@@ -108,7 +108,7 @@ class Operands:
         case, (rows, cols), (height, width) = self.case, self.case.block, self.case.sparse_shape()
         return {"op": case.op, "m": case.m, "k": case.k, "n": case.n, "block_rows": rows, "block_cols": cols, "nnzb": self.nnzb,
                 "density": round(self.nnzb / (-(-height // rows) * -(-width // cols)), 5), "pattern": case.pattern, "dtype": case.dtype, "dtype_d": case.dtype,
-                "compute": "f32", "trans_a": "t" if case.trans else "n", "layout_b": ("row", "col")[case.layout_b], "layout_d": ("row", "col")[case.layout_d],
+                "compute": case.compute or ("f64" if case.dtype == "f64" else "f32"), "trans_a": "t" if case.trans else "n", "layout_b": ("row", "col")[case.layout_b], "layout_d": ("row", "col")[case.layout_d],
                 "epilogue": self.case.epilogue or "none", "batch": 1, "seed": seed, "assume_finite": case.assume_finite, "static_values": False, "cache": case.cache}
 
     def dense_equivalent_flops(self):
@@ -139,7 +139,7 @@ class Spmm(Operands):
     def plan(self, **how):
         case = self.case
         fields = dict(n=case.n, dtype_a=DTYPES[case.dtype], trans_a=int(case.trans), layout_b=case.layout_b, layout_d=case.layout_d,
-                      activation=ACTIVATIONS.index(self.activation()))
+                      activation=ACTIVATIONS.index(self.activation()), compute=DTYPES.get(case.compute, 0))
         return self.library.plan("spmm", case, self.pattern, fields, **how)
 
     def arguments(self, i, workspace, workspace_bytes):

@@ -93,8 +93,8 @@ static const spk_dtype dtypes[][4] = {/* A, B, D, compute */
                                       {SPK_F16, SPK_F16, SPK_F16, SPK_F32}, {SPK_BF16, SPK_BF16, SPK_BF16, SPK_F32},
                                       {SPK_F16, SPK_F16, SPK_F32, SPK_F32}, {SPK_BF16, SPK_BF16, SPK_F32, SPK_F32},
                                       {SPK_F32, SPK_F32, SPK_F32, SPK_TF32}};
-static const int blocks[][2] = {{1, 1},   {3, 3},   {4, 4},   {8, 8},     {16, 16},  {16, 8},  {8, 32},   {32, 32},
-                                {48, 48}, {64, 64}, {64, 32}, {128, 128}, {128, 64}, {20, 12}, {256, 256}};
+static const int blocks[][2] = {{1, 1},   {3, 3},   {4, 4},     {8, 8},    {16, 16}, {16, 8},    {8, 32}, {32, 32}, {48, 48},
+                                {64, 64}, {64, 32}, {128, 128}, {128, 64}, {20, 12}, {256, 256}, {1, 16}, {32, 1},  {16, 4}};
 enum { DTYPES = sizeof dtypes / sizeof dtypes[0], BLOCKS = sizeof blocks / sizeof blocks[0] };
 
 static spk_pattern *patterns[BLOCKS][2]; /* sizes that are multiples of the block, and ragged ones; one long row, which clusters share */

@@ -1,4 +1,6 @@
 /* spmm_sm80_direct: host side. */
+#include <math.h>
+
 #include "backend/cuda/kernels/spmm_sm80_direct.h"
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sm90.h"
@@ -24,15 +26,15 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     const direct_shape s = direct_shape_of(c);
     const int64_t columns = spk_gather_ceil(problem->n, c.tile_n) * problem->batch;
     (void)device;
-    if (c.block_rows % 16 != 0 || c.block_cols % 16 != 0)
-        *why = "the sides of a block are not multiples of 16";
+    if ((c.block_rows != 8 && c.block_rows % 16 != 0) || (c.block_cols != 8 && c.block_cols % 16 != 0))
+        *why = "the sides of a block are neither 8 nor multiples of 16";
     else if (problem->k % c.block_cols != 0)
         *why = "K is not a multiple of the block";
     else if (!spk_gather_a_along_k(problem))
         *why = "a row of a block must lie together";
     else if (problem->b.layout != SPK_ROW_MAJOR || problem->n % 8 != 0)
         *why = "B must be row-major, its columns a multiple of 8";
-    else if (c.block_rows % s.rows != 0)
+    else if (c.block_rows % s.rows != 0 && (c.block_rows != 8 || c.tiles > 1))
         *why = "its rows do not fill the block";
     else if (c.tiles * c.tile_n > MOST_SUMS || (c.tiles * c.tile_n > MOST_SUMS / 2 && s.warps > MOST_WIDE))
         *why = "its warps would keep too many sums";
@@ -53,10 +55,13 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
                  grid_rows = (double)spk_gather_ceil(problem->m, c.block_rows) * (double)problem->batch,
                  columns = (double)spk_gather_ceil(problem->n, c.tile_n);
     const double warps = grid_rows * s.parts * columns * c.split, resident = c.tiles * c.tile_n <= 64 ? 16 : s.warps == 8 ? 8 : 12;
-    const double bytes = blocks * c.block_cols * 2.0 * s.parts * columns * (s.rows + c.tile_n); /* from L2 */
+    /* Of B from L2: what the block rows of a thread block have in common comes once, where they keep step. */
+    const double grid_cols = (double)spk_gather_ceil(problem->k, c.block_cols), share = grid_rows > 0 ? blocks / grid_rows / grid_cols : 0,
+                 apart = share > 0 ? (1 - pow(1 - share, c.units)) / (c.units * share) : 1;
+    const double through = blocks * c.block_cols * 2.0 * s.parts * columns,
+                 bytes = through * (c.block_rows < s.rows ? c.block_rows : s.rows) + through * c.tile_n * (0.3 + 0.7 * apart);
     const double steps = grid_rows > 0 ? blocks / grid_rows * c.block_cols / (16.0 * c.split) : 0, waves = warps / (processors * resident);
-    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n)),
-                 l2 = bytes / (8.3e6 + 0.15e6 * s.warps); /* rows side by side find some of B in the first-level cache */
+    const double chain = (waves > 1 ? waves : 1) * (1.5 + steps * (0.25 + 0.0023 * c.tile_n)), l2 = bytes / 8.5e6;
     const double memory = spk_problem_bytes(problem) / (device->stream_gbs > 0 ? device->stream_gbs : 2000) / 1e3,
                  work = l2 > memory ? l2 : memory;
     return 2 + (work > chain ? work + 0.1 * chain : chain + 0.1 * work);

@@ -1,21 +1,27 @@
 /* spmm_sm80_direct: D = epilogue(A_bsr B), f16 or bf16 in, f32 sums, for small blocks. Nothing passes through shared memory: a lane loads
- * 16 bytes of a row of B, and movmatrix turns them into what mma.sync wants; values come as 8 bytes of a row. Needs blocks whose rows lie
- * together, a row-major B, whole blocks and whole eights of columns. Bound: bytes from L2.
+ * 16 bytes of a row of B, and movmatrix turns them into what mma.sync wants; values come as 8 bytes of a row. Block rows of one thread
+ * block that meet at a column find B in the first-level cache. Needs blocks whose rows lie together, a row-major B, whole blocks and whole
+ * eights of columns. Bound: bytes from L2 and through the first-level cache.
  *
- * Of a step of 16 along K, lane l loads rows k(l / 4) and k(l / 4) + 2 of B, 8 columns from 8 (l % 4) on of each 32, with k(i) = i / 2 * 4
- * + i % 2, so that a lane's four neighbours in a row of A are depth 2t, 2t + 1, 2t + 8, 2t + 9 of the instruction, t = l % 4. The sums of
- * the four instructions over 32 columns are then of eight neighbouring columns. The constants: spmm_sm80_direct.h. */
+ * Of a step of 16 along K, lane l loads rows 4q to 4q + 3 of B, q = l / 8, 8 columns from 8 (l % 8) on of each 64: eight neighbours read a
+ * whole line of the cache. movmatrix of a register then gives a lane two columns, 32 apart, of a row 4t + j of B, t = l % 4; two of them
+ * make two operands: depth 2t, 2t + 1 of the instruction is 4t, 4t + 1 of the step, and 2t + 8, 2t + 9 are 4t + 2, 4t + 3, a lane's four
+ * neighbours in a row of A. The sums of the four instructions over 32 columns are then of eight neighbouring columns. The constants:
+ * spmm_sm80_direct.h. */
 #include "backend/cuda/device/epilogue.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma_sync.cuh"
 #include "backend/cuda/kernels/spmm_sm80_direct.h"
 
 constexpr direct_shape SHAPE = direct_shape_of({DIRECT_CONSTANTS(SPK_CONSTANT_VALUE)});
-constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, LINES = SHAPE.lines, EIGHTS = TILE_N / 32,
-              STEPS = BLOCK_COLS / 16;
-constexpr int AHEAD = 2; /* steps in registers */
+constexpr int ROWS = SHAPE.rows, PARTS = SHAPE.parts, WARPS = SHAPE.warps, LINES = SHAPE.lines, EIGHTS = TILE_N / 32, WIDE = TILE_N / 64;
+constexpr bool PAIRED = BLOCK_COLS == 8;                                                  /* a step is two blocks */
+constexpr int STEPS = PAIRED ? 1 : BLOCK_COLS / 16, ROW_HALVES = BLOCK_ROWS == 8 ? 1 : 2; /* of a block; of 16 rows, 8 each */
+constexpr int AHEAD = 2;                                                                  /* steps in registers */
 static_assert(DTYPE_A == DTYPE_B && (DTYPE_A == F16 || DTYPE_A == BF16), "the tensor instruction takes these types only");
-static_assert(A_K_CONTIGUOUS && LAYOUT_B == ROW_MAJOR && BLOCK_ROWS % 16 == 0 && BLOCK_COLS % 16 == 0 && TILE_N % 32 == 0, "");
+static_assert(A_K_CONTIGUOUS && LAYOUT_B == ROW_MAJOR && TILE_N % 64 == 0, "");
+static_assert((BLOCK_ROWS == 8 && TILES == 1) || BLOCK_ROWS % 16 == 0, "");
+static_assert(PAIRED || BLOCK_COLS % 16 == 0, "");
 
 /* Thread blocks of a multiprocessor that registers must suffice for. */
 constexpr bool MORE = USE_C || RESIDUAL != NO_RESIDUAL || KEEP_PREACT || HAS_POSITIONS || SPLIT > 1 || __CUDA_ARCH__ >= 1000;
@@ -42,13 +48,13 @@ struct job {
     int first, last;      /* its blocks */
     int column, position; /* of 32 blocks of them */
     const element_a *a;   /* the lane's place in a block */
-    const element_b *b;   /* and in the first row of B */
-    int eights;           /* of its columns that D has */
+    const element_b *b;   /* and in the first rows of B */
+    int wide;             /* of its columns of B, 64 apart, that are there */
 };
 
 struct operands {
     unsigned a[TILES][4];
-    uint4 b[EIGHTS][2];
+    uint4 b[WIDE][4]; /* the lane's four rows */
 };
 
 inline void read_window(job &of, const spk_cuda_arguments &arg, int block)
@@ -63,15 +69,22 @@ inline void read_window(job &of, const spk_cuda_arguments &arg, int block)
 /* Steps come in order. */
 inline void load_step(operands &to, job &of, const spk_cuda_arguments &arg, int step)
 {
-    const int block = step / STEPS, inside = step % STEPS * 16;
+    const int lane = threadIdx.x % 32, block = PAIRED ? step * 2 : step / STEPS, inside = PAIRED ? 0 : step % STEPS * 16;
+    const int block_a = block + (PAIRED ? lane % 4 / 2 : 0), block_b = block + (PAIRED ? lane / 16 : 0);
     if (block % 32 == 0 && inside == 0 && block > 0)
         read_window(of, arg, of.first + block);
-    const int column = __shfl_sync(~0u, of.column, block % 32),
-              position = HAS_POSITIONS ? __shfl_sync(~0u, of.position, block % 32) : of.first + block;
+    const int column = __shfl_sync(~0u, of.column, block_b % 32),
+              position = HAS_POSITIONS ? __shfl_sync(~0u, of.position, block_a % 32) : of.first + block_a;
     const element_a *a = of.a + position * arg.block_stride + inside;
+    const bool there_a = !PAIRED || of.first + block_a < of.last, there_b = !PAIRED || of.first + block_b < of.last;
 #pragma unroll
     for (int m = 0; m < TILES; m++) {
-        const uint2 upper = load_four(a + m * (16 * BLOCK_COLS)), lower = load_four(a + m * (16 * BLOCK_COLS) + 8 * BLOCK_COLS);
+        uint2 upper = make_uint2(0, 0), lower = make_uint2(0, 0);
+        if (there_a) {
+            upper = load_four(a + m * (16 * BLOCK_COLS));
+            if (ROW_HALVES == 2)
+                lower = load_four(a + (m * 16 + 8) * BLOCK_COLS);
+        }
         to.a[m][0] = upper.x;
         to.a[m][1] = lower.x;
         to.a[m][2] = upper.y;
@@ -79,10 +92,15 @@ inline void load_step(operands &to, job &of, const spk_cuda_arguments &arg, int 
     }
     const element_b *b = of.b + ((long long)column * BLOCK_COLS + inside) * arg.ldb;
 #pragma unroll
-    for (int n = 0; n < EIGHTS; n++)
+    for (int n = 0; n < WIDE; n++)
 #pragma unroll
-        for (int half = 0; half < 2; half++)
-            to.b[n][half] = n < of.eights ? __ldg((const uint4 *)(b + half * 2 * arg.ldb + n * 32)) : make_uint4(0, 0, 0, 0);
+        for (int j = 0; j < 4; j++)
+            to.b[n][j] = n < of.wide && there_b ? __ldg((const uint4 *)(b + j * arg.ldb + n * 64)) : make_uint4(0, 0, 0, 0);
+}
+
+inline unsigned word_of(const uint4 &x, int e)
+{
+    return e == 0 ? x.x : e == 1 ? x.y : e == 2 ? x.z : x.w;
 }
 
 typedef float tile_sums[EIGHTS * 4][4]; /* of 16 rows: [32 columns, pair of the lane's eight][row l / 4: two columns, then l / 4 + 8] */
@@ -90,22 +108,27 @@ typedef float tile_sums[EIGHTS * 4][4]; /* of 16 rows: [32 columns, pair of the 
 inline void multiply_step(tile_sums (&sum)[TILES], const operands &from)
 {
 #pragma unroll
-    for (int n = 0; n < EIGHTS; n++) {
-        const unsigned low[4] = {from.b[n][0].x, from.b[n][0].y, from.b[n][0].z, from.b[n][0].w},
-                       high[4] = {from.b[n][1].x, from.b[n][1].y, from.b[n][1].z, from.b[n][1].w};
+    for (int n = 0; n < WIDE; n++)
 #pragma unroll
         for (int e = 0; e < 4; e++) {
-            const unsigned b0 = turned(low[e]), b1 = turned(high[e]);
+            unsigned row[4];
 #pragma unroll
-            for (int m = 0; m < TILES; m++)
-                mma_sync(sum[m][n * 4 + e], from.a[m], b0, b1, element_a());
+            for (int j = 0; j < 4; j++)
+                row[j] = turned(word_of(from.b[n][j], e));
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const unsigned which = half == 0 ? 0x5410 : 0x7632, b0 = __byte_perm(row[0], row[1], which),
+                               b1 = __byte_perm(row[2], row[3], which);
+#pragma unroll
+                for (int m = 0; m < TILES; m++)
+                    mma_sync(sum[m][(n * 2 + half) * 4 + e], from.a[m], b0, b1, element_a());
+            }
         }
-    }
 }
 
 inline void sum_steps(tile_sums (&sum)[TILES], job &of, const spk_cuda_arguments &arg)
 {
-    const int steps = (of.last - of.first) * STEPS;
+    const int blocks = of.last - of.first, steps = PAIRED ? (blocks + 1) / 2 : blocks * STEPS;
     operands ring[AHEAD];
 #pragma unroll
     for (int s = 0; s < AHEAD; s++)
@@ -132,7 +155,7 @@ inline void store_tile_sums(const spk_cuda_arguments &arg, const tile_sums &sum,
 #pragma unroll
     for (int n = 0; n < EIGHTS; n++)
 #pragma unroll
-        for (int half = 0; half < 2; half++) {
+        for (int half = 0; half < ROW_HALVES; half++) {
             const long long i = i0 + lane / 4 + half * 8, j = j0 + n * 32 + lane % 4 * 8;
             if (n >= eights || i >= arg.m)
                 continue;
@@ -173,6 +196,12 @@ inline void add_parts(tile_sums (&sum)[TILES], const float4 *own)
         }
 }
 
+/* How many of a lane's eights of columns of the tile, `apart` from each other, D has; `left`: columns from the first on. */
+inline int steps_left(long long left, int apart)
+{
+    return left <= 0 ? 0 : left > TILE_N ? TILE_N / apart : (int)((left + apart - 1) / apart);
+}
+
 extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     spmm_sm80_direct(const __grid_constant__ spk_cuda_arguments batch, const int *order)
 {
@@ -182,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
     const unsigned row_blocks = batch.item_blocks / (unsigned)((arg.n + TILE_N - 1) / TILE_N), at = block_of_item(batch);
     const unsigned index = at % row_blocks * UNITS + warp / SPLIT, place_of_row = index / PARTS;
     const bool there = place_of_row < (unsigned)arg.grid_rows;
-    const long long j0 = (long long)(at / row_blocks) * TILE_N, left = arg.n - j0 - lane % 4 * 8;
+    const long long j0 = (long long)(at / row_blocks) * TILE_N;
     const int row = (int)(index % PARTS) * ROWS;
     next_launch_may_start();
     job of = {};
@@ -195,9 +224,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
         of.last = first + (int)((long long)blocks * (part + 1) / SPLIT);
         read_window(of, arg, of.first);
     }
-    of.a = (const element_a *)arg.values + (row + lane / 4) * BLOCK_COLS + lane % 4 * 4;
-    of.b = (const element_b *)arg.b + (lane / 4 / 2 * 4 + lane / 4 % 2) * arg.ldb + j0 + lane % 4 * 8;
-    of.eights = left <= 0 ? 0 : left > TILE_N ? EIGHTS : (int)((left + 31) / 32);
+    of.a = (const element_a *)arg.values + (row + lane / 4) * BLOCK_COLS + (PAIRED ? lane % 2 : lane % 4) * 4;
+    of.b = (const element_b *)arg.b + (PAIRED ? lane / 8 % 2 : lane / 8) * 4 * arg.ldb + j0 + lane % 8 * 8;
+    of.wide = steps_left(arg.n - j0 - lane % 8 * 8, 64);
     previous_launch_done();
     tile_sums sum[TILES] = {};
     sum_steps(sum, of, arg);
@@ -218,5 +247,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT)
 #pragma unroll
         for (int m = 0; m < TILES; m++)
             if (row + m * 16 < BLOCK_ROWS)
-                store_tile_sums(arg, sum[m], top + m * 16, j0, of.eights);
+                store_tile_sums(arg, sum[m], top + m * 16, j0, steps_left(arg.n - j0 - lane % 4 * 8, 32));
 }

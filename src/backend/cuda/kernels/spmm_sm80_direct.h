@@ -2,8 +2,8 @@
  * spk_cuda_arguments, is a list of block rows, longest first (null: as they come).
  *
  * A unit is TILES tiles of 16 rows of one block row by TILE_N columns of D. SPLIT warps share its depth (the columns of its blocks, one
- * behind the other), in steps of 16; their sums are added in the order of the warps, so the bits are the same on every run. A thread block
- * holds UNITS units. */
+ * behind the other), in steps of 16, which are two blocks of 8; their sums are added in the order of the warps, so the bits are the same on
+ * every run. A thread block holds UNITS units. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DIRECT_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DIRECT_H
 
@@ -11,7 +11,7 @@
 #include "backend/cuda/device/both.h"
 
 /* The constants, beside those.
- *   BLOCK_ROWS BLOCK_COLS   of op(A), multiples of 16 */
+ *   BLOCK_ROWS BLOCK_COLS   of op(A): 8 or multiples of 16 */
 #define DIRECT_CONSTANTS(C)   \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \

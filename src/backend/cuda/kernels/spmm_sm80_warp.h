@@ -1,9 +1,10 @@
 /* spmm_sm80_warp: what both sides derive of the constants that the program is compiled with. Its second argument, after
  * spk_cuda_arguments, is a list of block rows, longest first (null: as they come).
  *
- * A unit is TILES tiles of 16 rows of one block row by TILE_N columns of D. SPLIT warps share its depth (the columns of its blocks, one
- * behind the other), cut into steps of TILE_K; their sums are added in the order of the warps, so the bits are the same on every run. Each
- * warp has a ring of STAGES steps in shared memory that no other warp reads. A thread block holds UNITS units. */
+ * A unit is TILES tiles of 16 rows of one block row by TILE_N columns of D; where a block has fewer rows, the rest multiply zeros. SPLIT
+ * warps share its depth (the columns of its blocks, one behind the other), cut into steps of TILE_K, which may hold several blocks; their
+ * sums are added in the order of the warps, so the bits are the same on every run. Each warp has a ring of STAGES steps in shared memory
+ * that no other warp reads. A thread block holds UNITS units. */
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_WARP_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_WARP_H
 
@@ -12,12 +13,14 @@
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A)
- *   RAGGED_K CUT_EIGHTS     as device/warp_step.cuh has them */
+ *   RAGGED_K CUT_PIECES     as device/warp_step.cuh has them
+ *   BYTES_EACH              of an element of op(A), of B */
 #define WARP_CONSTANTS(C)     \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \
     C(RAGGED_K, ragged_k)     \
-    C(CUT_EIGHTS, cut_eights) \
+    C(CUT_PIECES, cut_pieces) \
+    C(BYTES_EACH, bytes_each) \
     C(TILES, tiles)           \
     C(TILE_N, tile_n)         \
     C(TILE_K, tile_k)         \
@@ -42,9 +45,9 @@ SPK_BOTH warp_shape warp_shape_of(warp_constants c)
     s.rows = 16 * c.tiles;
     s.parts = (c.block_rows + s.rows - 1) / s.rows;
     s.warps = c.split * c.units;
-    s.a_bytes = s.rows * c.tile_k * 2;
-    s.stage_bytes = s.a_bytes + c.tile_n * c.tile_k * 2;
-    s.sum_bytes = c.split > 1 ? s.rows * c.tile_n * 4 : 0;
+    s.a_bytes = s.rows * c.tile_k * c.bytes_each;
+    s.stage_bytes = s.a_bytes + c.tile_n * c.tile_k * c.bytes_each;
+    s.sum_bytes = c.split > 1 ? s.rows * c.tile_n * (c.bytes_each == 8 ? 8 : 4) : 0;
     s.warp_bytes = c.stages * s.stage_bytes > s.sum_bytes ? c.stages * s.stage_bytes : s.sum_bytes;
     s.finish_columns = c.tile_n / c.split > 8 ? c.tile_n / c.split : 8;
     s.finishers = c.tile_n / s.finish_columns;
