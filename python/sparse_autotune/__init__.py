@@ -22,6 +22,7 @@ from ._report import Inspection, Report
 from ._sdpa import scaled_dot_product_attention
 from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
+from ._warm import WarmUp, warm_up
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
 
@@ -45,6 +46,7 @@ __all__ = [
     "SparseBuffer",
     "SparseLinear",
     "SparseWeight",
+    "WarmUp",
     "attention",
     "benchmark",
     "benchmark_attention",
@@ -67,4 +69,5 @@ __all__ = [
     "to_block_sparse",
     "to_dense",
     "tune",
+    "warm_up",
 ]

@@ -118,6 +118,15 @@ static spk_status cpu_key_text(spk_device *device, char *buffer, size_t size)
     return SPK_OK;
 }
 
+/* "cpu:MODEL:t2:isa7f", the first four words of the key's text. */
+static void cpu_model_text(spk_device *device, char *buffer, size_t size)
+{
+    const char *key = device->state, *end = key;
+    for (int words = 0; words < 4 && *end != '\0'; words++)
+        end += words > 0 ? 1 + strcspn(end + 1, ":") : strcspn(end, ":");
+    snprintf(buffer, size, "%.*s", (int)(end - key), key);
+}
+
 static spk_status cpu_library_info(spk_device *device, int index, spk_library_info *info)
 {
     return spk_libraries_info(device->libraries, index, info);
@@ -139,6 +148,7 @@ const spk_backend spk_backend_cpu = {
     .free_memory = cpu_free_memory,
     .time_runs = cpu_time_runs,
     .key_text = cpu_key_text,
+    .model_text = cpu_model_text,
     .library_found = spk_library_found,
     .library_why = spk_library_why,
     .library_count = spk_libraries_count,
