@@ -66,6 +66,12 @@ def problems(kind):
 # ---------------------------------------------------------------------------------------------------- a run
 
 
+def design():
+    """The processor's, as spk_probe_design has it: a run is of this machine."""
+    facts = dict(re.findall(r"^(cpu family|model)\s*: (\S+)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE))
+    return f"f{facts['cpu family']}m{facts['model']}"
+
+
 def model_of(key):
     """A class's key with the model in place of all that is one machine's own (spk_key_of_bundle)."""
     match = re.fullmatch(r"(.*);dev=([^;|]*)(\|.*)", key)
@@ -73,6 +79,8 @@ def model_of(key):
         raise Trouble(f"no device in the key {key!r}")
     words = match.group(2).split(":")
     model = words[:4]
+    if words[0] == "cpu":
+        model.append(design())
     if words[0] == "cuda":
         driver = re.fullmatch(r"driver(\d+)", words[4])
         if driver is None:
@@ -84,7 +92,7 @@ def model_of(key):
 def trimmed(entry):
     """A class as it enters; None: it stays out."""
     good = [c for c in entry["candidates"] if c["status"] == "ok" and c["median_us"] > 0]
-    if entry["chosen"] < 0 or not good:
+    if entry["chosen"] < 0 or not good or entry.get("provisional") is not None:  # what others disturbed is no evidence for other machines
         return None
     chosen = entry["candidates"][entry["chosen"]]
     if ";dev=cpu:" in entry["key"]:

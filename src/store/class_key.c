@@ -102,8 +102,8 @@ static long long number_of(const char *text)
     return end != text && number > 0 && (*end == ';' || *end == '|') ? number : -1;
 }
 
-/* Of the parts before the bar, field by field. */
-static double exact_distance(const spk_op *op, const char *a, const char *b)
+/* Of the parts before the bar, field by field. *layouts: they differ in one. */
+static double exact_distance(const spk_op *op, const char *a, const char *b, bool *layouts)
 {
     double distance = 0;
     while (*a != '|' && *b != '|') {
@@ -114,13 +114,20 @@ static double exact_distance(const spk_op *op, const char *a, const char *b)
                 return INFINITY;
             const long long x = number_of(text_a), y = number_of(text_b);
             if (x < 0 || y < 0)
-                return INFINITY;
-            distance += SPK_KEY_ALIGNMENT_WEIGHT * fabs(log2((double)x) - log2((double)y));
+                *layouts = true;
+            else
+                distance += SPK_KEY_ALIGNMENT_WEIGHT * fabs(log2((double)x) - log2((double)y));
         }
         a += length_a + (a[length_a] == ';');
         b += length_b + (b[length_b] == ';');
     }
     return *a == '|' && *b == '|' ? distance : INFINITY;
+}
+
+/* A few tokens and many are computed in different ways: kernels for up to eight columns, and decoding. */
+static bool is_few(double size)
+{
+    return size <= 8;
 }
 
 double spk_key_size_distance(const char *a, const char *b)
@@ -129,7 +136,8 @@ double spk_key_size_distance(const char *a, const char *b)
     const spk_op *op = operation_of(a);
     if (op == NULL || bar_a == NULL || bar_b == NULL)
         return INFINITY;
-    double distance = exact_distance(op, a, b);
+    bool layouts = false, one_token = false;
+    double distance = exact_distance(op, a, b, &layouts);
     int moved = 0;
     const char *rest_a = bar_a + 1, *rest_b = bar_b + 1;
     for (const spk_key_row *row = op->key; row->name != NULL && isfinite(distance); row++) {
@@ -141,12 +149,13 @@ double spk_key_size_distance(const char *a, const char *b)
             return INFINITY;
         if (x == y)
             continue;
-        if (row->moves == 0 || (moved != 0 && moved != row->moves))
+        if (row->moves == 0 || (moved != 0 && moved != row->moves) || is_few(x) != is_few(y))
             return INFINITY;
         moved = row->moves;
+        one_token = one_token || x == 1 || y == 1;
         distance += row->weight * fabs(log2(x + 0.5) - log2(y + 0.5));
     }
-    return *rest_a == '\0' && *rest_b == '\0' ? distance : INFINITY;
+    return *rest_a == '\0' && *rest_b == '\0' && (!layouts || one_token) ? distance : INFINITY;
 }
 
 size_t spk_key_size_prefix(const char *key)
