@@ -16,6 +16,7 @@ from ._gemm import gemm, grouped_gemm
 from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
+from ._peft import register_with_peft
 from ._pruner import BlockPruner
 from ._race import benchmark_attention
 from ._report import Inspection, Report
@@ -60,6 +61,7 @@ __all__ = [
     "inspect",
     "matmul",
     "no_tuning",
+    "register_with_peft",
     "register_with_transformers",
     "scaled_dot_product_attention",
     "sddmm",
