@@ -215,9 +215,8 @@ def measure(kind, options, dtype, device, dense):
     row = dict(mlp=kind, weights_bytes=sum(p.numel() * p.element_size() for p in model.parameters()) + eight_bit_bytes(model), steps=[])
     before, begun = count_tunings(options.store), time.perf_counter()
     if kind.startswith("block") and options.warm_up:
-        sa.warm_up(nn.ModuleList([model.mlps[0]]), [options.prompt, *options.batches])
-        for tokens in (options.prompt, *options.batches):  # the gated product is a class of its own
-            sa.warm_up(model.mlps[0], [(torch.zeros(1, tokens, options.sizes["width"], dtype=dtype, device=device),)])
+        sizes = (options.prompt, *options.batches)
+        sa.warm_up(model.mlps[0], [(torch.zeros(1, tokens, options.sizes["width"], dtype=dtype, device=device),) for tokens in sizes])
     row["warm_up_s"] = round(time.perf_counter() - begun, 2)
     for name, items, tokens, (angles, caches) in steps(model, options, dtype, device):
         inputs = torch.randint(options.sizes["vocabulary"], (items, tokens), device=device)

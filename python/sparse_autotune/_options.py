@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Effort = Literal["measure", "estimate", "exhaustive"]
-Unknown = Literal["tune", "estimate", "fail", "tune_each"]
+Unknown = Literal["tune", "estimate", "fail", "tune_each", "nearest"]
 
 
 class Changes(TypedDict, total=False):
@@ -31,7 +31,7 @@ class Changes(TypedDict, total=False):
 
 
 _EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
-_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3}
+_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3, "nearest": 4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,8 @@ def set_options(**changes: Unpack[Changes]) -> Options:
 
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
     unknown: what a product of an unknown class does: "tune" (the default: measure, but for another number of tokens of a layer that is known, which
-    takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail".
+    takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail", "nearest" (fail,
+    unless such a layer is known).
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
     only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.

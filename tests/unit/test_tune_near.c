@@ -160,6 +160,11 @@ static void who_wants_more_gets_it(void **state)
     b.options.unknown = SPK_UNKNOWN_FAIL;
     spk_choice choice = {.why = ""};
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
+    b.options.unknown = SPK_UNKNOWN_NEAREST;
+    assert_string_equal(choose(&b).why, "nearest class");
+    set_size(&b, 24 * 40);
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
+    set_size(&b, 64);
     b.options.unknown = SPK_UNKNOWN_TUNE_EACH;
     assert_string_equal(choose(&b).why, "measured");
     b.options.unknown = SPK_UNKNOWN_TUNE;

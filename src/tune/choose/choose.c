@@ -100,7 +100,7 @@ static bool can_tune(const spk_tune_options *options)
 /* Whether the nearest size of a layer will do: not where the caller asks for more than the usual search. */
 static bool may_be_near(const spk_tune_options *options)
 {
-    return options->effort == SPK_TUNE_MEASURE && options->unknown == SPK_UNKNOWN_TUNE;
+    return options->unknown == SPK_UNKNOWN_NEAREST || (options->effort == SPK_TUNE_MEASURE && options->unknown == SPK_UNKNOWN_TUNE);
 }
 
 /* Whether anything is known of a class: what is old or incomplete then meets its incumbent, and no other class decides. */
@@ -239,7 +239,7 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
     if (*found || can_tune(options))
         return SPK_OK;
     *found = true;
-    if (options->effort != SPK_TUNE_ESTIMATE && options->unknown == SPK_UNKNOWN_FAIL)
+    if (options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_FAIL || options->unknown == SPK_UNKNOWN_NEAREST))
         return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.unknown forbids tuning: %s",
                         tuner->device->backend->proof != NULL ? ", or nothing of it that is proved" : "", class->key);
     return spk_choose_estimated(tuner, problem, options, class, choice);
