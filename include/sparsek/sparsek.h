@@ -646,8 +646,8 @@ typedef enum spk_effort {
 
 /* What to do with a class the store does not know. */
 typedef enum spk_unknown {
-    /* it is tuned; but another number of tokens of a layer that is known runs at once on the nearest known class's choice. spk_tune measures
-     * that, too */
+    /* it is tuned; but another number of tokens of a layer that is known runs at once on the nearest known class's choice. spk_tune
+     * measures that, too */
     SPK_UNKNOWN_TUNE = 0,
     SPK_UNKNOWN_ESTIMATE = 1,
     SPK_UNKNOWN_FAIL = 2,      /* SPK_ERR_UNKNOWN_CLASS */

@@ -30,7 +30,7 @@
 #define SPK_PRODUCT_KEY_FIRST                                                                                                              \
     {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
         {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
-        {.name = "lb", .exact = spk_key_layout_b, .moves = 1}, {.name = "ld", .exact = spk_key_layout_d, .moves = 1},                                              \
+        {.name = "lb", .exact = spk_key_layout_b, .moves = 1}, {.name = "ld", .exact = spk_key_layout_d, .moves = 1},                      \
         {.name = "ab", .exact = spk_key_alignment_b, .moves = 1}, {.name = "ad", .exact = spk_key_alignment_d, .moves = 1},                \
         {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
         {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \

@@ -118,7 +118,8 @@ static spk_status cpu_key_text(spk_device *device, char *buffer, size_t size)
     return SPK_OK;
 }
 
-/* "cpu:NAME:t2:isa7f:f26m2": the first four words of the key's text, and the design of the processor, which a virtual machine's name hides. */
+/* "cpu:NAME:t2:isa7f:f26m2": the first four words of the key's text, and the design of the processor, which a virtual machine's name hides.
+ */
 static void cpu_model_text(spk_device *device, char *buffer, size_t size)
 {
     const char *key = device->state, *end = key;
