@@ -178,3 +178,17 @@ def test_decoder(tmp_path):
         assert [step["name"] for step in row["steps"]] == ["prefill", "decode 1", "decode 4"]
         assert all(step["us"] > 0 and step["mlp_us"] > 0 for step in row["steps"])
     assert all(step["kept"] > 0 for step in found["decoder"][1]["steps"])
+
+
+def test_pruning(tmp_path):
+    """bench/python/pruning.py, likewise."""
+    bench = pathlib.Path(__file__).resolve().parents[2] / "bench" / "python" / "pruning.py"
+    if not bench.exists():
+        pytest.skip("needs the repository")
+    options = ["--steps", "4", "--more", "4", "--batch", "2", "--context", "16", "--width", "32", "--layers", "1", "--blocks", "8", "--densities", "50"]
+    done = subprocess.run([sys.executable, bench, *options, "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=100)
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert [row["kind"] for row in found["rows"]] == ["before", "dense", "sparse"]
+    assert found["rows"][2]["weights"] < found["rows"][1]["weights"]
+    assert all(0 < row["loss"] < 20 for row in found["rows"])

@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import shutil
+import subprocess
+import sys
 
 import support
 from support import SMALL, SMALL_CLASS, CliTest
@@ -154,6 +156,12 @@ class FleetTest(CliTest):
             self.make_bundle(name, change)
             env = {"SPARSEK_BUNDLE": self.path(name), "SPARSEK_STORE": self.path(f"own-{name}")}
             self.assertFalse(self.bench("tune", *SMALL, env=env)["results"][0]["from_store"], name)
+
+    def test_the_committed_bundle(self):
+        """It is what the committed runs say."""
+        source = pathlib.Path(support.HERE).parents[1] / "bench" / "bundle.py"
+        done = subprocess.run([sys.executable, source, "make", "--check", "--program", support.program], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_a_bundle_beside_the_library(self):
         """Where an installation puts it."""
