@@ -12,7 +12,8 @@ typedef struct spk_scalar_row {
     const char *name;
     size_t place; /* in the caller's arguments */
     int operand;  /* it counts where the problem has this operand; -1: always */
-    double check; /* its value where a candidate is checked: none that a kernel can ignore unnoticed. It is timed with 1 */
+    double check; /* its value where a candidate is checked: none that a kernel can ignore unnoticed */
+    double timed; /* its value where a candidate is timed */
 } spk_scalar_row;
 
 /* A size: what operands' extents are made of. */
@@ -99,6 +100,8 @@ typedef struct spk_op {
     double (*touched)(const spk_problem *problem, int i);
     /* Of an output: the largest |output - oracle| / magnitude that rounding explains. Above 0: of what must be exact, DBL_MIN. */
     double (*tolerance)(const spk_problem *problem, int output);
+    /* What is added to the random numbers of input i in tuning, which are of mean 0 and variance 1. NULL: nothing. */
+    double (*mean)(const spk_problem *problem, int i);
     /* Of an operation with indices among its inputs: some that are right for operand i; whether those of a run, in host memory, are. */
     void (*draw_index)(const spk_problem *problem, int i, spk_rng *rng, int32_t *out);
     spk_status (*check_indices)(const spk_problem *problem, const spk_args *args);

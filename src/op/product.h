@@ -18,12 +18,12 @@
     [SPK_C] = {.name = "c", .title = "C", .extents = extents_, .role = SPK_ROLE_IN_SCALED, .scalar = 1, .place = offsetof(args, c)}
 
 /* The scalars of all products: alpha, and beta where C takes part. */
-#define SPK_PRODUCT_SCALARS(args)                     \
-    {                                                 \
-        {"alpha", offsetof(args, alpha), -1, 0.75},   \
-        {                                             \
-            "beta", offsetof(args, beta), SPK_C, -0.5 \
-        }                                             \
+#define SPK_PRODUCT_SCALARS(args)                        \
+    {                                                    \
+        {"alpha", offsetof(args, alpha), -1, 0.75, 1},   \
+        {                                                \
+            "beta", offsetof(args, beta), SPK_C, -0.5, 1 \
+        }                                                \
     }
 
 /* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */

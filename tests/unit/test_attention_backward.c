@@ -397,6 +397,27 @@ static void wrong_ones_are_refused(void **state)
     assert_non_null(strstr(spk_last_error(context), "args.scale"));
 }
 
+/* The tuner's own numbers stay within f16 at every depth. */
+static void half_precision_is_tuned(void **state)
+{
+    (void)state;
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2, .only = "attention_backward_portable"};
+    for (int64_t depth = 16; depth <= 256; depth *= 4) {
+        const spk_attention_backward b = {SPK_SIZED(spk_attention_backward),
+                                          .dtype = SPK_F16,
+                                          .batch = 1,
+                                          .heads = 2,
+                                          .heads_kv = 2,
+                                          .queries = 80,
+                                          .keys = 96,
+                                          .depth = depth};
+        spk_plan *plan = NULL;
+        if (spk_plan_create(context, NULL, &b, &options, &plan) != SPK_OK)
+            fail_msg("depth %d: %s", (int)depth, spk_last_error(context));
+        spk_plan_destroy(&plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -405,6 +426,7 @@ int main(void)
         cmocka_unit_test(equal_bits),
         cmocka_unit_test(sequences_alone),
         cmocka_unit_test(empty_ones),
+        cmocka_unit_test(half_precision_is_tuned),
         cmocka_unit_test(wrong_ones_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

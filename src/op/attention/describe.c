@@ -127,8 +127,8 @@ static const spk_operand_row operands[] = {
 };
 
 static const spk_scalar_row scalars[] = {
-    [ATTENTION_SCALE] = {"scale", PLACE(scale), -1, 0.1875},
-    [ATTENTION_SOFTCAP] = {"softcap", PLACE(softcap), -1, 2.5},
+    [ATTENTION_SCALE] = {"scale", PLACE(scale), -1, SPK_ATTENTION_TUNED_SCALE, SPK_ATTENTION_TUNED_SCALE},
+    [ATTENTION_SOFTCAP] = {"softcap", PLACE(softcap), -1, 2.5, 1},
 };
 
 const spk_op spk_op_attention = {.id = SPK_ATTENTION,

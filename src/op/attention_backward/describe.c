@@ -124,6 +124,14 @@ static double tolerance(const spk_problem *p, int output)
     return spk_attention_rounding(p, p->k + p->depth_v, output == BACKWARD_GRAD_Q ? p->n : p->m * spk_attention_sharing(p), true);
 }
 
+/* In tuning O and LSE are random, too. Around the logarithm of the sum that scores of random numbers have, so that weights are at most
+ * about 1: the gradients in f16 would overflow else. */
+static double mean(const spk_problem *p, int i)
+{
+    const double rows = (double)p->m * (double)spk_operand_heads(&p->operand[ATTENTION_Q]), scale = SPK_ATTENTION_TUNED_SCALE;
+    return i == ATTENTION_LSE && p->pairs > rows ? 0.5 * scale * scale * (double)p->k + log(p->pairs / rows) : 0;
+}
+
 static const spk_field_info fields[] = {
 #define FIELDS_OF spk_attention_backward
 #include "op/attention_backward/fields.def"
@@ -152,8 +160,8 @@ static const spk_operand_row operands[] = {
 };
 
 static const spk_scalar_row scalars[] = {
-    [ATTENTION_SCALE] = {"scale", PLACE(scale), -1, 0.1875},
-    [ATTENTION_SOFTCAP] = {"softcap", PLACE(softcap), -1, 2.5},
+    [ATTENTION_SCALE] = {"scale", PLACE(scale), -1, SPK_ATTENTION_TUNED_SCALE, SPK_ATTENTION_TUNED_SCALE},
+    [ATTENTION_SOFTCAP] = {"softcap", PLACE(softcap), -1, 2.5, 1},
 };
 
 const spk_op spk_op_attention_backward = {.id = SPK_ATTENTION_BACKWARD,
@@ -172,6 +180,7 @@ const spk_op spk_op_attention_backward = {.id = SPK_ATTENTION_BACKWARD,
                                           .dense_flops = dense_flops,
                                           .touched = spk_attention_touched,
                                           .tolerance = tolerance,
+                                          .mean = mean,
                                           .draw_index = spk_attention_draw_index,
                                           .check_indices = spk_attention_check_indices,
                                           .free_size = spk_attention_free_size,

@@ -17,6 +17,7 @@ enum { NOISE_ELEMENTS = 131071 };
 
 typedef struct noise {
     spk_dtype dtype;
+    double mean;
     int64_t elements;
     char *values;
     bool shared; /* the values are another's */
@@ -93,16 +94,19 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     return SPK_OK;
 }
 
-static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, int64_t elements, uint64_t seed, noise *out)
+/* mean: of f32 and f64 alone. */
+static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, double mean, int64_t elements, uint64_t seed, noise *out)
 {
-    noise made = {dtype, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL, false};
+    noise made = {dtype, mean, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL, false};
     SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
     spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
     spk_rng rng;
     spk_rng_seed(&rng, ~seed);
     /* the lower bits, which the generator leaves empty, matter too */
     for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++)
-        ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng);
+        ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng) + mean;
+    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F32 && mean != 0 && i < made.elements; i++)
+        ((float *)(void *)made.values)[i] += (float)mean;
     if (status != SPK_OK) {
         spk_free(mem, made.values);
         return status;
@@ -143,7 +147,7 @@ static void lay_out(spk_operands *o)
         spk_args *args = &o->args[set];
         *args = (spk_args){.workspace = NULL};
         for (int i = 0; i < SPK_MAX_SCALARS; i++)
-            args->scalar[i] = 1;
+            args->scalar[i] = i < o->problem->op->scalar_count ? o->problem->op->scalars[i].timed : 1;
         for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
             const bool shared = set > 0 && i == spk_problem_static_operand(o->problem);
             if (o->bytes[i] == 0)
@@ -170,16 +174,17 @@ static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_MAX_
     for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
         const spk_dtype dtype = o->problem->operand[i].dtype;
         const int64_t elements = spk_problem_operand_elements(o->problem, i);
+        const double mean = o->problem->op->mean != NULL ? o->problem->op->mean(o->problem, i) : 0;
         int have = 0;
         if (spk_problem_is_index(o->problem, i))
             continue;
-        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype ||
+        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype || pools[have].mean != mean ||
                             pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
             have++;
         if (elements > 0 && have < i)
-            pools[i] = (noise){dtype, pools[have].elements, pools[have].values, true};
+            pools[i] = (noise){dtype, mean, pools[have].elements, pools[have].values, true};
         else if (elements > 0)
-            SPK_TRY(make_noise(&o->mem, dtype, elements, spk_rng_next(rng), &pools[i]));
+            SPK_TRY(make_noise(&o->mem, dtype, mean, elements, spk_rng_next(rng), &pools[i]));
     }
     return SPK_OK;
 }

@@ -90,7 +90,7 @@ static const spk_operand_row operands[] = {
         {.name = "d", .title = "D", .extents = "m x n", .role = SPK_ROLE_OUT, .may_be = 1u << AXPY_Y, .place = offsetof(spk_axpy_args, d)},
 };
 
-static const spk_scalar_row scalars[] = {[AXPY_ALPHA] = {"alpha", offsetof(spk_axpy_args, alpha), -1, 0.75}};
+static const spk_scalar_row scalars[] = {[AXPY_ALPHA] = {"alpha", offsetof(spk_axpy_args, alpha), -1, 0.75, 1}};
 
 static bool key_dtype(const spk_problem *p, char *text, size_t size)
 {

@@ -106,7 +106,7 @@ static const spk_operand_row operands[] = {
     [ROWSUM_S] = {.name = "s", .title = "S", .extents = "m x 1", .role = SPK_ROLE_OUT, .place = PLACE(s)},
 };
 
-static const spk_scalar_row scalars[] = {{"alpha", PLACE(alpha), -1, 0.75}};
+static const spk_scalar_row scalars[] = {{"alpha", PLACE(alpha), -1, 0.75, 1}};
 
 static bool key_dtype(const spk_problem *p, char *text, size_t size)
 {
