@@ -239,10 +239,16 @@ def measure(kind, options, dtype, device, dense):
         base = dense.get(name)
         if base is not None:
             predicted = base["us"] - base["mlp_us"] + mlp_us
-            step.update(speedup=round(base["us"] / us, 3), mlp_speedup=round(base["mlp_us"] / mlp_us, 3), predicted_us=round(predicted, 1),
-                        kept=round(predicted / us, 3))
+            step.update(
+                speedup=round(base["us"] / us, 3),
+                mlp_speedup=round(base["mlp_us"] / mlp_us, 3),
+                predicted_us=round(predicted, 1),
+                kept=round(predicted / us, 3),
+            )
         row["steps"].append(step)
-        print(f"{kind:14} {name:10} {us:12.1f} us, MLPs {mlp_us:12.1f}" + (f", {step['speedup']:.2f}x dense, kept {step['kept']:.2f}" if base else ""), flush=True)
+        print(
+            f"{kind:14} {name:10} {us:12.1f} us, MLPs {mlp_us:12.1f}" + (f", {step['speedup']:.2f}x dense, kept {step['kept']:.2f}" if base else ""), flush=True
+        )
     row["tunings"] = count_tunings(options.store) - before
     if cuda:
         row["peak_bytes"] = torch.cuda.max_memory_allocated()
@@ -325,9 +331,20 @@ def main():
     sa.set_options(store=options.store, budget_s=options.budget_s)
     torch.manual_seed(1)
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    head = dict(command="python bench/python/decoder.py " + " ".join(sys.argv[1:]), date=datetime.date.today().isoformat(), commit=_C.commit(), device=name,
-                torch=torch.__version__, threads=torch.get_num_threads(), tiny=options.tiny, sizes=options.sizes, prompt=options.prompt,
-                context=options.context, dtype=str(dtype).removeprefix("torch."), rounds=options.rounds)
+    head = dict(
+        command="python bench/python/decoder.py " + " ".join(sys.argv[1:]),
+        date=datetime.date.today().isoformat(),
+        commit=_C.commit(),
+        device=name,
+        torch=torch.__version__,
+        threads=torch.get_num_threads(),
+        tiny=options.tiny,
+        sizes=options.sizes,
+        prompt=options.prompt,
+        context=options.context,
+        dtype=str(dtype).removeprefix("torch."),
+        rounds=options.rounds,
+    )
     if options.device == "cuda":
         head["card"] = card()
     rows, dense = [], {}

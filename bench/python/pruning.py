@@ -163,9 +163,23 @@ def main():
     text = Text(options.text, options.context)
     sa.set_options(store="", effort="estimate")
     torch.manual_seed(0)
-    found = dict(command="python bench/python/pruning.py " + " ".join(sys.argv[1:]), date=datetime.date.today().isoformat(), commit=_C.commit(),
-                 torch=torch.__version__, threads=torch.get_num_threads(), characters=text.characters, vocabulary=text.vocabulary, steps=options.steps,
-                 more=options.more, batch=options.batch, context=options.context, width=options.width, layers=options.layers, blocks=options.blocks, rows=[])
+    found = dict(
+        command="python bench/python/pruning.py " + " ".join(sys.argv[1:]),
+        date=datetime.date.today().isoformat(),
+        commit=_C.commit(),
+        torch=torch.__version__,
+        threads=torch.get_num_threads(),
+        characters=text.characters,
+        vocabulary=text.vocabulary,
+        steps=options.steps,
+        more=options.more,
+        batch=options.batch,
+        context=options.context,
+        width=options.width,
+        layers=options.layers,
+        blocks=options.blocks,
+        rows=[],
+    )
 
     def add(row):
         found["rows"].append(row)
@@ -184,8 +198,17 @@ def main():
     for i, width in enumerate(w for w in (96, 64, 32) if w < options.width):
         torch.manual_seed(0)
         model, took = train(Model(text.vocabulary, width, options.layers, options.context), text, options.steps + options.more, 2e-3, options, 1)
-        add(dict(kind="small dense", width=width, first=i == 0, share=round(stored(model) / found["rows"][0]["weights"], 4), loss=round(test_loss(model, text), 4),
-                 seconds=round(took, 1), weights=stored(model)))
+        add(
+            dict(
+                kind="small dense",
+                width=width,
+                first=i == 0,
+                share=round(stored(model) / found["rows"][0]["weights"], 4),
+                loss=round(test_loss(model, text), 4),
+                seconds=round(took, 1),
+                weights=stored(model),
+            )
+        )
     if options.picture is not None:
         draw(found, options.picture)
 

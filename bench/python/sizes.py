@@ -91,8 +91,15 @@ def main():
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
     sparse = sa.BSR.from_dense(torch.randn(options.width, options.width), block=32, density=0.1)
-    found = dict(command="python bench/python/sizes.py " + " ".join(sys.argv[1:]), date=datetime.date.today().isoformat(), commit=_C.commit(),
-                 threads=options.threads, layer=f"{options.width} x {options.width}, f32, 10 % of 32 x 32 blocks", sizes=SIZES, forms=[])
+    found = dict(
+        command="python bench/python/sizes.py " + " ".join(sys.argv[1:]),
+        date=datetime.date.today().isoformat(),
+        commit=_C.commit(),
+        threads=options.threads,
+        layer=f"{options.width} x {options.width}, f32, 10 % of 32 x 32 blocks",
+        sizes=SIZES,
+        forms=[],
+    )
     before = sa.set_options(effort="measure")
     forms = dict(plain=lambda n: (sparse, torch.ones(options.width, n)), layer=lambda n: (sparse, torch.ones(n, options.width).mT))
     for name, form in forms.items():
@@ -114,12 +121,25 @@ def main():
                     known[key] = 0.0 if chosen[n] == own[n] else ratio(form, n, chosen[n], own[n], options.rounds) - 1
                 losses.append(known[key])
             ranked = sorted(losses)
-            row = dict(form=name, order=order, stalls=len(measured), measured=measured, longest_call_s=round(longest, 3), tuning_each_s=round(all_s, 2),
-                       median_loss=round(statistics.median(losses), 4), p95_loss=round(ranked[round(0.95 * (len(ranked) - 1))], 4), most=round(ranked[-1], 4),
-                       other_choice=sum(chosen[n] != own[n] for n in SIZES), losses=[round(loss, 4) for loss in losses])
+            row = dict(
+                form=name,
+                order=order,
+                stalls=len(measured),
+                measured=measured,
+                longest_call_s=round(longest, 3),
+                tuning_each_s=round(all_s, 2),
+                median_loss=round(statistics.median(losses), 4),
+                p95_loss=round(ranked[round(0.95 * (len(ranked) - 1))], 4),
+                most=round(ranked[-1], 4),
+                other_choice=sum(chosen[n] != own[n] for n in SIZES),
+                losses=[round(loss, 4) for loss in losses],
+            )
             found["forms"].append(row)
-            print(f"{name:6} {order:6} {row['stalls']} stalls {measured}, longest call {longest:.3f} s; loss: median {100 * row['median_loss']:.1f} %, "
-                  f"95th {100 * row['p95_loss']:.1f} %, most {100 * row['most']:.1f} %; {row['other_choice']} of 119 differ", flush=True)
+            print(
+                f"{name:6} {order:6} {row['stalls']} stalls {measured}, longest call {longest:.3f} s; loss: median {100 * row['median_loss']:.1f} %, "
+                f"95th {100 * row['p95_loss']:.1f} %, most {100 * row['most']:.1f} %; {row['other_choice']} of 119 differ",
+                flush=True,
+            )
             if options.json is not None:
                 options.json.write_text(json.dumps(found, indent=1) + "\n")
     sa.set_options(**{"effort": before.effort})

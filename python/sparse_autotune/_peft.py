@@ -18,7 +18,9 @@ def _adapted() -> type:
             return module.in_features, module.out_features
 
         def merge(self, safe_merge: bool = False, adapter_names: list[str] | None = None) -> None:
-            raise ValueError("merge: a LoRA adapter on a block-sparse layer cannot be merged, its product fills blocks that are not stored; use sa.to_dense first")
+            raise ValueError(
+                "merge: a LoRA adapter on a block-sparse layer cannot be merged, its product fills blocks that are not stored; use sa.to_dense first"
+            )
 
     return LoraSparseLinear
 
