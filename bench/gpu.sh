@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
-# Needs python3 with PyTorch and Triton; the steps layers, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
+# Needs python3 with PyTorch and Triton; the steps layers, decoder, bundle, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -64,6 +64,9 @@ for step in "${steps[@]}"; do
         run 200 python3 bench/attention_backward_gpu.py --library "$library" --device "$device" --limit-s 180 --out "$results/$name-attention-backward.json"
         ;;
     layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
+    decoder) run 560 python3 bench/python/decoder.py --device cuda --seconds 500 --json "$results/$name-decoder.json" --picture "docs/figures/decoder-$name.svg" ;;
+    bundle) run 290 python3 bench/bundle.py run --program "$build/sparsek" --device "$device" --seconds 250 --budget 1 \
+                --decoder "--device cuda --layers 1 --rounds 3 --budget-s 1 --seconds 120" "$results/$name-bundle.json" ;;
     examples)
         for example in finite_elements graph moe recommender; do
             run 150 python3 "examples/python/$example.py" --device cuda --budget 1 --json "examples/python/results/$name-$example.json"

@@ -21,6 +21,7 @@ static const char about[] =
     "  list          every class: problem, choice, time, age, and what is provisional; --long: with the keys\n"
     "  export FILE   all of it as JSON; '-': to standard output\n"
     "  import FILE   takes the classes of an export ('-': from standard input); the newer entry of a class stays\n"
+    "  merge FILE    takes the classes of another store, such as another machine's, likewise\n"
     "  verify        checks the database and every entry; exits 1 where one is bad, 3 where the store cannot be read\n"
     "  clear         forgets everything (it costs time to learn again, nothing else)";
 
@@ -155,6 +156,44 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
     return EXIT_DONE;
 }
 
+/* The classes of another store: out of it as JSON, and in again, with the checks of both ways. */
+static int merge(cli *app, const char *path, json_t *results)
+{
+    spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = path};
+    spk_context *other = NULL;
+    char between[] = "/tmp/sparsek-merge-XXXXXX";
+    int64_t count = 0;
+    struct stat facts;
+    int code = files_add(app, FILE_READ, "merge", path);
+    if (code == EXIT_DONE && stat(path, &facts) != 0)
+        code = cli_fail(app, EXIT_INPUT, "store %s does not exist", path);
+    if (code)
+        return code;
+    spk_status status = spk_context_create(&options, &other);
+    const int file = status == SPK_OK ? mkstemp(between) : -1;
+    if (file >= 0)
+        close(file);
+    if (status == SPK_OK && file < 0)
+        code = cli_fail(app, EXIT_RESOURCES, "%s: %s", between, strerror(errno));
+    if (status == SPK_OK && file >= 0) {
+        status = spk_store_export(other, between, &count);
+        if (status != SPK_OK)
+            code = cli_fail(app, EXIT_INPUT, "%s", spk_last_error(other));
+        else if ((status = spk_store_import(app->context, between, &count)) != SPK_OK)
+            code = cli_status(app, NULL, status, NULL);
+        unlink(between);
+    } else if (code == EXIT_DONE) {
+        code = cli_fail(app, EXIT_INPUT, "%s", spk_last_error(NULL));
+    }
+    spk_context_destroy(&other);
+    if (code)
+        return code;
+    json_push(results, counted("merge", path, count, "classes"));
+    if (cli_talks(app))
+        printf("%lld classes taken from %s\n", (long long)count, cli_clean(path));
+    return EXIT_DONE;
+}
+
 static int visit_nothing(void *user, const spk_store_entry *entry)
 {
     (void)user;
@@ -215,6 +254,8 @@ static int act(cli *app, const args *a, bool long_form, json_t *results)
         return list(app, long_form, results);
     if (strcmp(action, "export") == 0 || strcmp(action, "import") == 0)
         return transfer(app, action, a->operands[1], results);
+    if (strcmp(action, "merge") == 0)
+        return merge(app, a->operands[1], results);
     if (strcmp(action, "verify") == 0)
         return verify(app, results);
     const char *path = spk_store_path(app->context);
@@ -230,16 +271,18 @@ static int act(cli *app, const args *a, bool long_form, json_t *results)
     return EXIT_DONE;
 }
 
+enum { ACTIONS = 7 };
+
 static int check_operands(const cli *app, const args *a)
 {
-    static const char *const actions[] = {"path", "list", "verify", "clear", "export", "import"};
+    static const char *const actions[ACTIONS] = {"path", "list", "verify", "clear", "export", "import", "merge"};
     int at = 0;
-    while (at < 6 && strcmp(actions[at], a->operands[0]) != 0)
+    while (at < ACTIONS && strcmp(actions[at], a->operands[0]) != 0)
         at++;
-    if (at == 6) {
-        const char *near = args_nearest(a->operands[0], actions, 6);
+    if (at == ACTIONS) {
+        const char *near = args_nearest(a->operands[0], actions, ACTIONS);
         return near ? cli_fail(app, EXIT_USAGE, "unknown action '%s'; did you mean '%s'?", a->operands[0], near)
-                    : cli_fail(app, EXIT_USAGE, "unknown action '%s': path, list, export, import, verify or clear", a->operands[0]);
+                    : cli_fail(app, EXIT_USAGE, "unknown action '%s': path, list, export, import, merge, verify or clear", a->operands[0]);
     }
     if (at >= 4 && a->operand_count < 2)
         return cli_fail(app, EXIT_USAGE, "%s needs a FILE", a->operands[0]);
@@ -251,15 +294,15 @@ static int check_operands(const cli *app, const args *a)
 int cmd_cache(cli *app, int argc, char **argv)
 {
     args a = {.command = "cache",
-              .synopsis = "path|list|export FILE|import FILE|verify|clear [options]",
+              .synopsis = "path|list|export FILE|import FILE|merge FILE|verify|clear [options]",
               .about = about,
               .min_operands = 1,
               .max_operands = 2};
     a.often = "store json";
     a.operand_kind = ARGS_CHOICE;
-    a.operand_values = "path|list|export|import|verify|clear";
+    a.operand_values = "path|list|export|import|merge|verify|clear";
     a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
-    a.operand_names = "an action: path, list, export, import, verify or clear";
+    a.operand_names = "an action: path, list, export, import, merge, verify or clear";
     int long_form = 0;
     const args_option listed[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
     args_add(&a, "Listing", listed, 1);

@@ -24,7 +24,7 @@ static const cli_command commands[] = {
     {"gen", "generate a block-sparse matrix", cmd_gen},
     {"check", "compare every kernel with the oracle on random problems", cmd_check},
     {"regret", "how far the default tuning is from the best, on unseen problems", cmd_regret},
-    {"cache", "the store: path, list, export, import, verify, clear", cmd_cache},
+    {"cache", "the store: path, list, export, import, merge, verify, clear", cmd_cache},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 

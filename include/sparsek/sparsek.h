@@ -672,9 +672,13 @@ typedef enum spk_effort {
 
 /* What to do with a class the store does not know. */
 typedef enum spk_unknown {
+    /* it is tuned; but another number of tokens of a layer that is known runs at once on the nearest known class's choice. spk_tune
+     * measures that, too */
     SPK_UNKNOWN_TUNE = 0,
     SPK_UNKNOWN_ESTIMATE = 1,
-    SPK_UNKNOWN_FAIL = 2 /* SPK_ERR_UNKNOWN_CLASS */
+    SPK_UNKNOWN_FAIL = 2,      /* SPK_ERR_UNKNOWN_CLASS */
+    SPK_UNKNOWN_TUNE_EACH = 3, /* it is tuned in any case: for warming up */
+    SPK_UNKNOWN_NEAREST = 4    /* the nearest number of tokens of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
 } spk_unknown;
 
 /* Whether operands are in the caches when a candidate is timed. */
@@ -739,8 +743,8 @@ typedef struct spk_plan_info {
     size_t struct_size;
     const char *kernel; /* "spmm_f32_avx2" */
     const char *params; /* "MR=6 NV=2 PACK=1" */
-    /* how it was chosen: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved"
-     * */
+    /* how it was chosen: "measured", "from the store", "from the bundle of MODEL", "nearest class, of n=64", "estimated: nearest class",
+     * "estimated: cost model", "pinned", "pinned, not proved" */
     const char *why;
     int from_store;
     size_t workspace_bytes; /* 64-byte aligned */

@@ -16,12 +16,14 @@ from ._gemm import gemm, grouped_gemm
 from ._linear import SparseLinear, gated, to_block_sparse, to_dense
 from ._matmul import bsr_gemm, matmul, sddmm
 from ._options import clear_cache, get_options, no_tuning, set_options
+from ._peft import register_with_peft
 from ._pruner import BlockPruner
 from ._race import benchmark_attention
 from ._report import Inspection, Report
 from ._sdpa import scaled_dot_product_attention
 from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
+from ._warm import WarmUp, warm_up
 from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
 
@@ -45,6 +47,7 @@ __all__ = [
     "SparseBuffer",
     "SparseLinear",
     "SparseWeight",
+    "WarmUp",
     "attention",
     "benchmark",
     "benchmark_attention",
@@ -58,6 +61,7 @@ __all__ = [
     "inspect",
     "matmul",
     "no_tuning",
+    "register_with_peft",
     "register_with_transformers",
     "scaled_dot_product_attention",
     "sddmm",
@@ -67,4 +71,5 @@ __all__ = [
     "to_block_sparse",
     "to_dense",
     "tune",
+    "warm_up",
 ]

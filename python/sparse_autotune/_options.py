@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Effort = Literal["measure", "estimate", "exhaustive"]
-Unknown = Literal["tune", "estimate", "fail"]
+Unknown = Literal["tune", "estimate", "fail", "tune_each", "nearest"]
 
 
 class Changes(TypedDict, total=False):
@@ -31,7 +31,7 @@ class Changes(TypedDict, total=False):
 
 
 _EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
-_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2}
+_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3, "nearest": 4}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +80,9 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     """Sets options of tuning for the whole process, and returns what was before (restore with set_options(**dataclasses.asdict(before))).
 
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
-    unknown: what a product of an unknown class does: "tune" (the default), "estimate", "fail".
+    unknown: what a product of an unknown class does: "tune" (the default: measure, but for another number of tokens of a layer that is known, which
+    takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail", "nearest" (fail,
+    unless such a layer is known).
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
     only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.
@@ -114,7 +116,7 @@ def no_tuning() -> Iterator[None]:
 
 def may_measure() -> bool:
     """Whether what is not known may be measured."""
-    return _forbidden == 0 and _current.effort != "estimate" and _current.unknown == "tune"
+    return _forbidden == 0 and _current.effort != "estimate" and _current.unknown in ("tune", "tune_each")
 
 
 def clear_cache() -> None:

@@ -46,8 +46,9 @@ template <typename Call> spk_plan *pinned_plan(const Call &call)
         return found->second.plan;
     const auto options = current_options();
     spk_tune_options tune = tune_options(*options, call.assume_finite);
-    if (tune.unknown == SPK_UNKNOWN_TUNE && tune.effort != SPK_TUNE_ESTIMATE && tune.choice == nullptr)
-        tune.unknown = SPK_UNKNOWN_FAIL;
+    if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE &&
+        tune.choice == nullptr)
+        tune.unknown = SPK_UNKNOWN_NEAREST; /* as a call before the capture was answered */
     spk_plan *plan = nullptr;
     const spk_status status = spk_plan_create(device.context, call.handle(), &call.problem, &tune, &plan);
     if (status == SPK_ERR_UNKNOWN_CLASS)

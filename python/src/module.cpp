@@ -131,6 +131,15 @@ PyObject *forbid(PyObject *, PyObject *args)
     Py_RETURN_NONE;
 }
 
+PyObject *each(PyObject *, PyObject *args)
+{
+    int change;
+    if (!PyArg_ParseTuple(args, "i", &change))
+        return nullptr;
+    tune_each(change);
+    Py_RETURN_NONE;
+}
+
 PyObject *clear(PyObject *, PyObject *)
 {
     Py_BEGIN_ALLOW_THREADS forget();
@@ -178,6 +187,7 @@ PyMethodDef methods[] = {
     {"set_progress", set_progress, METH_O, nullptr},
     {"set_warn", set_warn, METH_O, nullptr},
     {"forbid_tuning", forbid, METH_VARARGS, nullptr},
+    {"tune_each", each, METH_VARARGS, nullptr},
     {"clear", clear, METH_NOARGS, nullptr},
     {"hands_over", hands_over, METH_NOARGS, nullptr},
     {"direct_setup", direct_setup, METH_VARARGS, nullptr},

@@ -416,15 +416,18 @@ std::pair<int64_t, int64_t> cached_patterns()
     return {static_cast<int64_t>(s.recent.size()), s.bytes};
 }
 
+static thread_local int tuning_each = 0; /* contexts of warm_up in this thread */
+
 std::shared_ptr<const Options> current_options()
 {
     State &s = state();
     std::lock_guard<std::mutex> hold(s.lock);
-    if (s.forbidden == 0 || s.options->unknown != SPK_UNKNOWN_TUNE)
+    const bool tunes = s.options->unknown == SPK_UNKNOWN_TUNE || s.options->unknown == SPK_UNKNOWN_TUNE_EACH;
+    if (!tunes || (s.forbidden == 0 && tuning_each == 0))
         return s.options;
-    auto quiet = std::make_shared<Options>(*s.options);
-    quiet->unknown = SPK_UNKNOWN_ESTIMATE;
-    return quiet;
+    auto changed = std::make_shared<Options>(*s.options);
+    changed->unknown = tuning_each > 0 ? SPK_UNKNOWN_TUNE_EACH : SPK_UNKNOWN_ESTIMATE;
+    return changed;
 }
 
 void set_options(Options options)
@@ -456,6 +459,11 @@ void forget()
     s.bytes = 0;
     recent.swap(s.recent);
     devices.swap(s.devices);
+}
+
+void tune_each(int change)
+{
+    tuning_each += change;
 }
 
 void forbid_tuning(int change)

@@ -83,6 +83,8 @@ void forget();
 uint64_t generation();
 /* 1: estimate what is not known, whatever the options say; counted. */
 void forbid_tuning(int change);
+/* In this thread sizes of known layers are tuned, too (sa.warm_up), also where others forbid tuning. */
+void tune_each(int change);
 spk_tune_options tune_options(const Options &options, bool assume_finite);
 
 /* Set by module.cpp: called during tuning; returns true to stop. */

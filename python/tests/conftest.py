@@ -1,11 +1,14 @@
 """Every test with a store in memory and nothing measured, unless it says otherwise; on the CPU, and on CUDA where there is one."""
 
 import dataclasses
+import os
 
 import pytest
 import torch
 
 import sparse_autotune as sa
+
+os.environ["SPARSEK_BUNDLE"] = ""  # what these tests find is their own
 
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

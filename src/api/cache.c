@@ -73,7 +73,8 @@ spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *p
     spk_plan *found = NULL;
     pthread_rwlock_rdlock(&cache->lock);
     for (entry *e = cache->slots[hash % SLOTS]; e != NULL && found == NULL; e = e->next)
-        if (e->hash == hash && spk_problem_equal(&e->problem, problem) && same_options(&e->options, options)) {
+        if (e->hash == hash && spk_problem_equal(&e->problem, problem) && same_options(&e->options, options) &&
+            !spk_plan_is_over(e->plan)) {
             found = e->plan;
             atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
         }

@@ -71,6 +71,7 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     SPK_GOTO(backend->open(&made->mem, options.device, &executor, &made->device));
     made->device->device_mem = (spk_device_mem){options.device_allocate, options.device_release, options.device_user};
     SPK_GOTO(spk_store_open(&made->mem, options.store_path, options.log, options.log_user, &made->store));
+    SPK_GOTO(spk_store_open_layers(made->store));
     spk_store_heed(made->store, &made->interrupted);
     SPK_GOTO(spk_plan_cache_make(&made->mem, &made->plans));
     SPK_GOTO(spk_recent_make(&made->mem, &made->recent));

@@ -52,7 +52,9 @@ struct spk_plan {
     spk_scratch *scratch;   /* NULL where no workspace is needed */
     const void *values;     /* with static_values: what spk_plan_update_values took */
     bool from_store;
-    const char *why;
+    char why[SPK_WHY_BYTES];
+    bool passing; /* asked again when this process has written to a store since `writes` (spk_plan_is_over) */
+    uint64_t writes;
     double prepare_us;
     char params[SPK_MAX_PARAMS_TEXT];
     char choice[SPK_MAX_PARAMS_TEXT + 64];
@@ -60,6 +62,9 @@ struct spk_plan {
 
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 void spk_plan_release(spk_plan **plan);
+
+/* Whether a plan that is kept counts no more: its class had no evidence of its own, and may have some by now. */
+bool spk_plan_is_over(const spk_plan *plan);
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
 /* How a run begins: the plan's context is entered, the plan and the stream are checked. */

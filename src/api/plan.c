@@ -9,7 +9,8 @@
 static void describe(spk_plan *plan, const spk_choice *choice)
 {
     plan->from_store = choice->from_store;
-    plan->why = choice->why;
+    plan->passing = choice->passing;
+    spk_choice_words(choice, plan->why, sizeof plan->why);
     spk_params_text(choice->kernel, &choice->params, plan->params, sizeof plan->params);
     snprintf(plan->choice, sizeof plan->choice, "%s%s%s", choice->kernel->name, plan->params[0] != '\0' ? " " : "", plan->params);
 }
@@ -20,14 +21,20 @@ static void take_workspace(spk_plan *plan)
     plan->workspace_bytes = first > fallback ? first : fallback;
 }
 
-/* A plan of what was decided. with_other: that of the second candidate, too; else it is decided now. */
-static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_decided *decided,
-                       bool with_other, spk_plan **out)
+bool spk_plan_is_over(const spk_plan *plan)
+{
+    return plan->passing && plan->writes != spk_store_writes();
+}
+
+/* A plan of what was decided. writes: spk_store_writes before. with_other: that of the second candidate, too; else it is decided now. */
+static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, uint64_t writes,
+                       spk_decided *decided, bool with_other, spk_plan **out)
 {
     const spk_tuner tuner = spk_context_tuner(context);
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
     made->context = context;
+    made->writes = writes;
     atomic_store(&made->references, 1);
     describe(made, &decided->first);
     spk_status status;
@@ -80,11 +87,12 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
         SPK_TRY(spk_pattern_check(problem->pattern));
     const bool asks = spk_asked_make(problem, options, &asked) && !atomic_load(&context->interrupted);
     /* what does not bind any more is decided anew */
-    if (asks && spk_decisions_find(context->decisions, &asked, &decided) && make(context, problem, options, &decided, true, out) == SPK_OK)
-        return SPK_OK;
     const uint64_t writes = spk_store_writes();
+    if (asks && spk_decisions_find(context->decisions, &asked, &decided) &&
+        make(context, problem, options, writes, &decided, true, out) == SPK_OK)
+        return SPK_OK;
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &decided.first));
-    SPK_TRY(make(context, problem, options, &decided, false, out));
+    SPK_TRY(make(context, problem, options, writes, &decided, false, out));
     if (asks && decided.first.lasting && is_complete(*out))
         remember(context, problem, &asked, writes, &decided);
     return SPK_OK;

@@ -108,7 +108,7 @@ spk_plan *spk_recent_find(struct spk_recent *recent, const spk_pattern *pattern,
     pthread_rwlock_rdlock(&recent->lock);
     const entry *e = recent->slots[slot];
     if (e != NULL && e->pattern == pattern && e->asked.count == asked.count &&
-        memcmp(e->asked.at, asked.at, asked.count * sizeof asked.at[0]) == 0) {
+        memcmp(e->asked.at, asked.at, asked.count * sizeof asked.at[0]) == 0 && !spk_plan_is_over(e->plan)) {
         found = e->plan;
         atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
     }

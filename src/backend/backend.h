@@ -128,6 +128,8 @@ typedef struct spk_backend {
     int (*proved)(const spk_device *device, const struct spk_kernel *rows, int row_count);
     /* What of the device and its vendor libraries belongs in the tuning key, as text without spaces. */
     spk_status (*key_text)(spk_device *device, char *buffer, size_t size);
+    /* The same for evidence that is made elsewhere and shipped: the model, what it can do, the driver's major version; no libraries. */
+    void (*model_text)(spk_device *device, char *buffer, size_t size);
     /* Whether a vendor library that a kernel row names is there; opens nothing. */
     bool (*library_found)(const spk_device *device, const char *name);
     /* Why not, in few words. NULL: it was not found. */

@@ -35,7 +35,14 @@ typedef struct spk_key_row {
     bool (*near)(const spk_problem *problem, int64_t *value);
     double weight;
     bool is_class, optional;
+    /* Not 0: one layer's calls may differ in it, by the number of a caller's tokens: directly, or (exact) by how arrays of that length are
+     * aligned, and where there is one token, by their layout, which is either then. Of the numbers that are near, those of one group change
+     * together. */
+    int moves;
 } spk_key_row;
+
+/* An octave of alignment, between classes that calls of one layer may be in. */
+#define SPK_KEY_ALIGNMENT_WEIGHT 0.1
 
 /* What the oracle is asked: rows of one output, counted on from item to item, and a range of its columns. */
 typedef struct spk_oracle_ask {

@@ -30,8 +30,8 @@
 #define SPK_PRODUCT_KEY_FIRST                                                                                                              \
     {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
         {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
-        {.name = "lb", .exact = spk_key_layout_b}, {.name = "ld", .exact = spk_key_layout_d},                                              \
-        {.name = "ab", .exact = spk_key_alignment_b}, {.name = "ad", .exact = spk_key_alignment_d},                                        \
+        {.name = "lb", .exact = spk_key_layout_b, .moves = 1}, {.name = "ld", .exact = spk_key_layout_d, .moves = 1},                      \
+        {.name = "ab", .exact = spk_key_alignment_b, .moves = 1}, {.name = "ad", .exact = spk_key_alignment_d, .moves = 1},                \
         {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
         {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
     {                                                                                                                                      \
@@ -47,11 +47,11 @@
     {                                                                                                                 \
         .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
     }
-#define SPK_PRODUCT_KEY_LAST                                                      \
-    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},      \
-        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true}, \
-    {                                                                             \
-        .name = "items", .near = spk_key_items, .weight = 1, .optional = true     \
+#define SPK_PRODUCT_KEY_LAST                                                              \
+    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},              \
+        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true},         \
+    {                                                                                     \
+        .name = "items", .near = spk_key_items, .weight = 1, .optional = true, .moves = 4 \
     }
 
 // clang-format on

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -78,4 +79,109 @@ double spk_key_distance(const char *a, const char *b)
             distance += row->weight * (row->is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
     }
     return *rest_a == '\0' && *rest_b == '\0' ? distance : INFINITY;
+}
+
+/* The row of an exact field that moves, and where its number begins; NULL for another field. */
+static const spk_key_row *moving_exact(const spk_op *op, const char *field, const char **number)
+{
+    for (const spk_key_row *row = op->key; row->name != NULL; row++) {
+        const size_t length = strlen(row->name);
+        if (row->exact != NULL && row->moves != 0 && strncmp(field, row->name, length) == 0 && field[length] == '=') {
+            *number = field + length + 1;
+            return row;
+        }
+    }
+    return NULL;
+}
+
+/* A whole number that ends a field; -1 for another text. */
+static long long number_of(const char *text)
+{
+    char *end = NULL;
+    const long long number = strtoll(text, &end, 10);
+    return end != text && number > 0 && (*end == ';' || *end == '|') ? number : -1;
+}
+
+/* Of the parts before the bar, field by field. *layouts: they differ in one. */
+static double exact_distance(const spk_op *op, const char *a, const char *b, bool *layouts)
+{
+    double distance = 0;
+    while (*a != '|' && *b != '|') {
+        const size_t length_a = strcspn(a, ";|"), length_b = strcspn(b, ";|");
+        if (length_a != length_b || memcmp(a, b, length_a) != 0) {
+            const char *text_a = NULL, *text_b = NULL;
+            if (moving_exact(op, a, &text_a) == NULL || moving_exact(op, a, &text_a) != moving_exact(op, b, &text_b))
+                return INFINITY;
+            const long long x = number_of(text_a), y = number_of(text_b);
+            if (x < 0 || y < 0)
+                *layouts = true;
+            else
+                distance += SPK_KEY_ALIGNMENT_WEIGHT * fabs(log2((double)x) - log2((double)y));
+        }
+        a += length_a + (a[length_a] == ';');
+        b += length_b + (b[length_b] == ';');
+    }
+    return *a == '|' && *b == '|' ? distance : INFINITY;
+}
+
+/* A few tokens and many are computed in different ways: kernels for up to eight columns, and decoding. */
+static bool is_few(double size)
+{
+    return size <= 8;
+}
+
+double spk_key_size_distance(const char *a, const char *b)
+{
+    const char *bar_a = strchr(a, '|'), *bar_b = strchr(b, '|');
+    const spk_op *op = operation_of(a);
+    if (op == NULL || bar_a == NULL || bar_b == NULL)
+        return INFINITY;
+    bool layouts = false, one_token = false;
+    double distance = exact_distance(op, a, b, &layouts);
+    int moved = 0;
+    const char *rest_a = bar_a + 1, *rest_b = bar_b + 1;
+    for (const spk_key_row *row = op->key; row->name != NULL && isfinite(distance); row++) {
+        double x = 0, y = 0;
+        if (row->near == NULL)
+            continue;
+        const bool in_a = read_field(&rest_a, row->name, &x), in_b = read_field(&rest_b, row->name, &y);
+        if (in_a != in_b || (!in_a && !row->optional))
+            return INFINITY;
+        if (x == y)
+            continue;
+        if (row->moves == 0 || (moved != 0 && moved != row->moves) || is_few(x) != is_few(y))
+            return INFINITY;
+        moved = row->moves;
+        one_token = one_token || x == 1 || y == 1;
+        distance += row->weight * fabs(log2(x + 0.5) - log2(y + 0.5));
+    }
+    return *rest_a == '\0' && *rest_b == '\0' && (!layouts || one_token) ? distance : INFINITY;
+}
+
+size_t spk_key_size_prefix(const char *key)
+{
+    const spk_op *op = operation_of(key);
+    const char *field = key, *number = NULL;
+    while (op != NULL && *field != '|' && moving_exact(op, field, &number) == NULL) {
+        field += strcspn(field, ";|");
+        field += *field == ';';
+    }
+    return (size_t)(field - key);
+}
+
+void spk_key_size_words(const char *key, const char *other, char *words, size_t size)
+{
+    size_t used = 0;
+    const char *bar = strchr(other, '|'), *bar_key = strchr(key, '|');
+    words[0] = '\0';
+    for (int near = 1; near >= 0 && used == 0; near--) { /* alignments only where the sizes are the same */
+        const char *a = near ? bar_key + 1 : key, *b = near ? bar + 1 : other;
+        while (*a != '\0' && *b != '\0' && *a != '|' && *b != '|') {
+            const size_t length_a = strcspn(a, ";|"), length_b = strcspn(b, ";|");
+            if ((length_a != length_b || memcmp(a, b, length_a) != 0) && used + length_b + 3 < size)
+                used += (size_t)snprintf(words + used, size - used, "%s%.*s", used > 0 ? ", " : "", (int)length_b, b);
+            a += length_a + (a[length_a] == ';');
+            b += length_b + (b[length_b] == ';');
+        }
+    }
 }

@@ -300,6 +300,9 @@ static void say_provisional(paragraph *out, const spk_report *report)
 spk_status spk_report_summarise(spk_report *report, int64_t now)
 {
     paragraph out = {.used = 0};
+    if (report->origin[0] != '\0')
+        append_words(&out, "Of this class nothing was measured: %s%s. ", report->origin,
+                     strncmp(report->origin, "from", 4) == 0 ? "" : " is known, and decides");
     if (report->chosen >= 0)
         say_winner(&out, report, &report->candidates[report->chosen]);
     else

@@ -31,6 +31,7 @@ struct spk_report {
     bool kept_out;     /* the store has better evidence and keeps that */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */
+    char origin[160];  /* whose evidence it is, where that is not the class's own: "nearest class, of n=64"; "" otherwise */
     char *summary;     /* NULL until spk_report_summarise */
 };
 

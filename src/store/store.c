@@ -45,6 +45,7 @@ void spk_store_close(spk_store **store)
     spk_store *old = *store;
     if (old == NULL)
         return;
+    spk_store_close_layers(old);
     spk_store_fork_forget(old);
     for (int i = 0; i < SPK_STORE_LOCKS; i++)
         spk_store_unlock(old, i);
@@ -52,6 +53,7 @@ void spk_store_close(spk_store **store)
     spk_db_close(&old->memory);
     pthread_mutex_destroy(&old->mutex);
     spk_mem mem = old->mem;
+    spk_free(&mem, old->sized);
     spk_free(&mem, old->path);
     spk_free(&mem, old);
     *store = NULL;
@@ -73,6 +75,10 @@ const char *spk_store_used(spk_store *store)
 void spk_store_heed(spk_store *store, const atomic_int *interrupted)
 {
     store->interrupted = interrupted;
+    if (store->below != NULL)
+        spk_store_heed(store->below, interrupted);
+    if (store->bundle != NULL)
+        spk_store_heed(store->bundle, interrupted);
 }
 
 /* ------------------------------------------------------------------------------------------------ what the other files use */
@@ -193,6 +199,8 @@ spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decis
         code = spk_store_on_disk(store, SPK_DISK_READ, find_decision, &l);
     spk_store_leave(store);
     SPK_TRY(lookup_status(store, code));
+    if (!l.found && store->below != NULL)
+        return spk_store_decision(store->below, class_key, decision, found);
     if (l.found)
         *decision = l.decision;
     *found = l.found;
@@ -233,9 +241,68 @@ spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decisi
     spk_store_leave(store);
     SPK_TRY(lookup_status(store, memory_code));
     SPK_TRY(lookup_status(store, code));
+    if (!answer.found && store->below != NULL)
+        return spk_store_nearest(store->below, class_key, decision, found);
     *found = answer.found;
     if (answer.found)
         *decision = answer.decision;
+    return SPK_OK;
+}
+
+typedef struct sizing {
+    const char *key;
+    double most;
+    spk_store_sizes sizes;
+} sizing;
+
+static int find_sizes(spk_db *db, void *arg)
+{
+    sizing *s = arg;
+    return spk_rows_sizes(db, s->key, s->most, &s->sizes);
+}
+
+/* Under the mutex; NULL where memory is short. */
+static spk_store_sized *sized_of(spk_store *store, uint64_t key)
+{
+    if (store->sized == NULL && spk_calloc(&store->mem, SPK_STORE_SIZES_KEPT, sizeof *store->sized, &store->sized) != SPK_OK)
+        return NULL;
+    return &store->sized[key % SPK_STORE_SIZES_KEPT];
+}
+
+static void join_sizes(spk_store_sizes *to, const spk_store_sizes *from)
+{
+    for (int i = 0; i < from->count; i++)
+        spk_sizes_add(to, from->key[i], from->distance[i]);
+}
+
+spk_status spk_store_near_sizes(spk_store *store, const char *class_key, double most, spk_store_sizes *sizes)
+{
+    SPK_TRY(check_key(class_key));
+    sizing *s = NULL;
+    SPK_TRY(spk_calloc(&store->mem, 1, sizeof *s, &s));
+    *s = (sizing){.key = class_key, .most = most};
+    const uint64_t hash = spk_hash_bytes(spk_hash_text(SPK_HASH_START, class_key), &most, sizeof most);
+    spk_store_enter(store);
+    spk_store_sized *kept = sized_of(store, hash);
+    int memory_code = SQLITE_OK, code = SQLITE_OK;
+    if (kept != NULL && kept->key == hash && kept->until_us > spk_now_us()) {
+        s->sizes = kept->sizes;
+    } else {
+        memory_code = spk_store_on_memory(store, false, find_sizes, s);
+        code = spk_store_on_disk(store, SPK_DISK_READ, find_sizes, s);
+        if (kept != NULL && memory_code <= 0 && code <= 0)
+            *kept = (spk_store_sized){hash, spk_now_us() + NEAR_US, s->sizes};
+    }
+    spk_store_leave(store);
+    *sizes = s->sizes;
+    spk_free(&store->mem, s);
+    SPK_TRY(lookup_status(store, memory_code));
+    SPK_TRY(lookup_status(store, code));
+    if (store->below == NULL)
+        return SPK_OK;
+    spk_store_sizes lower;
+    SPK_TRY(spk_store_near_sizes(store->below, class_key, most, &lower));
+    join_sizes(sizes, &lower);
     return SPK_OK;
 }
 
@@ -260,7 +327,8 @@ spk_status spk_store_wrong(spk_store *store, const char *class_key, void (*visit
     const int code = spk_store_on_disk(store, SPK_DISK_READ, tell_wrong, &t);
     spk_store_leave(store);
     SPK_TRY(lookup_status(store, memory_code));
-    return lookup_status(store, code);
+    SPK_TRY(lookup_status(store, code));
+    return store->below != NULL ? spk_store_wrong(store->below, class_key, visit, user) : SPK_OK;
 }
 
 typedef struct loading {
@@ -296,6 +364,8 @@ spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **
     bool bad = false;
     SPK_TRY(check_key(class_key));
     SPK_TRY(lookup_status(store, load_code(store, class_key, &found, &bad)));
+    if (found == NULL && !bad && store->below != NULL)
+        return spk_store_load(store->below, class_key, report);
     *report = found;
     return SPK_OK;
 }

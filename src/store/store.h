@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "store/class_key.h"
 #include "store/report.h"
 
 typedef struct spk_store spk_store;
@@ -14,6 +15,14 @@ spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, voi
 void spk_store_close(spk_store **store); /* accepts NULL */
 const char *spk_store_where(const spk_store *store);
 const char *spk_store_used(spk_store *store); /* the same; "" where none can be made, and once the file there has been refused */
+
+/* Two more files, which are never written. Below the store: $SPARSEK_STORE_BELOW, such as one of a read-only image; what the store does not
+ * know is looked up there under the same keys. The bundle: $SPARSEK_BUNDLE, else bundle.db beside the library or in share/sparsek; evidence
+ * that was made elsewhere, under keys of its own (spk_key_of_bundle), for whoever asks it (spk_store_bundle). Before the store's first use.
+ */
+spk_status spk_store_open_layers(spk_store *store);
+spk_store *spk_store_bundle(spk_store *store);       /* NULL: there is none */
+const char *spk_store_below(const spk_store *store); /* its path; "": there is none */
 
 /* From now on reading ends where *interrupted is not zero (SPK_ERR_INTERRUPTED, or "not known"). Before the store's first use. */
 void spk_store_heed(spk_store *store, const atomic_int *interrupted);
@@ -31,6 +40,16 @@ spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decis
 /* The decision of the nearest known class: same values for the fields of the key before its "|" (operation, dtypes, layouts, epilogue,
  * promises, device), least distance over those behind it. */
 spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found);
+
+/* Known classes that calls of one layer may be in, and which differ from this one in the number of tokens alone (spk_key_size_distance),
+ * the nearest first; farther ones than `most` do not count. */
+enum { SPK_STORE_SIZES = 4 };
+typedef struct spk_store_sizes {
+    int count;
+    double distance[SPK_STORE_SIZES];
+    char key[SPK_STORE_SIZES][SPK_MAX_KEY_TEXT + 32];
+} spk_store_sizes;
+spk_status spk_store_near_sizes(spk_store *store, const char *class_key, double most, spk_store_sizes *sizes);
 
 /* Grows whenever this process has written to any store: what was learned of one before may be old then. Another process's writes do not
  * show. */

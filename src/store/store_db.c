@@ -20,6 +20,7 @@ static const char *const statement_text[SPK_SQL_COUNT] = {
     [SPK_SQL_DECISION] =
         "SELECT c.name, c.params, c.hash, c.median_us, k.measured_at, k.provisional, k.budget_s" CLASS_OF_KEY CHOSEN BY_KEY,
     [SPK_SQL_FAMILY] = "SELECT k.rest" CLASS_OF_KEY "WHERE f.exact = ?1 AND k.chosen >= 0 ORDER BY k.rest",
+    [SPK_SQL_SIZES] = "SELECT f.exact || '|' || k.rest" CLASS_OF_KEY "WHERE f.exact >= ?1 AND f.exact < ?2 AND k.chosen >= 0",
     [SPK_SQL_LOAD] = "SELECT k.device, k.chosen, k.seed, k.tuning_s, k.measured_at, c.rank, c.name, c.params, c.hash, c.kind, c.status, "
                      "c.why, c.predicted_us,"
                      " c.median_us, c.spread_us, c.prepare_us, c.error, c.tolerance, k.provisional, k.budget_s" CLASS_OF_KEY

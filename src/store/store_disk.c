@@ -259,6 +259,8 @@ int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *d
 {
     if (mode != SPK_DISK_READ) {
         memset(store->nears, 0, sizeof store->nears);
+        if (store->sized != NULL)
+            memset(store->sized, 0, SPK_STORE_SIZES_KEPT * sizeof *store->sized);
         store->wrote = true;
     }
     for (int attempt = 0;; attempt++) {

@@ -16,6 +16,7 @@ enum {
     SPK_STORE_VERSION = 2,              /* user_version: the number of migrations */
     SPK_STORE_BUSY_MS = 5000,
     SPK_STORE_NEARS = 256,
+    SPK_STORE_SIZES_KEPT = 32,
     SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */
     SPK_STORE_LOCKS = 64,      /* classes that the threads of one process may tune at once */
     SPK_STORE_PENDING = 4,
@@ -34,6 +35,7 @@ enum {
 typedef enum spk_statement {
     SPK_SQL_DECISION,
     SPK_SQL_FAMILY,
+    SPK_SQL_SIZES,
     SPK_SQL_LOAD,
     SPK_SQL_WRONG,
     SPK_SQL_AGE,
@@ -83,6 +85,7 @@ int spk_schema_prepare(spk_db *db, bool compare);
 /* store_rows.c: classes and candidates of one database. */
 int spk_rows_decision(spk_db *db, const char *key, spk_decision *decision, bool *found);
 int spk_rows_nearest(spk_db *db, const char *key, spk_decision *decision, double *distance); /* writes both where it finds one nearer */
+int spk_rows_sizes(spk_db *db, const char *key, double most, spk_store_sizes *sizes);        /* adds those that are nearer */
 /* *report stays NULL where the class is unknown or *bad (its rows make no sense; may be NULL). */
 int spk_rows_load(spk_db *db, const spk_mem *mem, const char *key, spk_report **report, bool *bad);
 /* Tells visit of each candidate of a class that was found wrong, also where the class makes no sense otherwise. */
@@ -126,6 +129,13 @@ typedef struct spk_store_near {
     spk_decision decision;
 } spk_store_near;
 
+/* The same of spk_store_near_sizes. */
+typedef struct spk_store_sized {
+    uint64_t key;
+    double until_us;
+    spk_store_sizes sizes;
+} spk_store_sized;
+
 struct spk_store {
     spk_mem mem;
     spk_log log;
@@ -152,6 +162,10 @@ struct spk_store {
     bool wrote; /* since spk_store_enter */
     spk_store_hold holds[SPK_STORE_LOCKS];
     spk_store_near nears[SPK_STORE_NEARS]; /* empty after every write */
+    spk_store_sized *sized;                /* SPK_STORE_SIZES_KEPT, likewise; NULL until the first */
+    spk_store *below, *bundle;             /* store_layers.c; NULL: none */
+    bool by_library;                       /* the file may belong to the user whose library this process runs */
+    uid_t library_user;
 };
 
 /* store.c */
@@ -167,6 +181,12 @@ spk_status spk_store_status(const spk_store *store, int code); /* of a code that
 /* update: a transaction on a file that is there */
 typedef enum spk_disk_mode { SPK_DISK_READ, SPK_DISK_UPDATE, SPK_DISK_WRITE } spk_disk_mode;
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg);
+
+/* store_rows.c: keeps the nearest in order, each once. */
+void spk_sizes_add(spk_store_sizes *sizes, const char *key, double distance);
+
+/* store_layers.c */
+void spk_store_close_layers(spk_store *store);
 
 /* store_lock.c */
 int spk_store_lock_byte(const spk_store *store, int64_t offset, int *file); /* 0, or errno; EAGAIN: somebody else has it */

@@ -165,6 +165,47 @@ int spk_rows_nearest(spk_db *db, const char *key, spk_decision *decision, double
     return code;
 }
 
+/* Keeps them in order; one that is there already (of the file, and of memory) once. */
+void spk_sizes_add(spk_store_sizes *sizes, const char *key, double distance)
+{
+    int at = sizes->count;
+    for (int i = 0; i < sizes->count; i++)
+        if (strcmp(sizes->key[i], key) == 0)
+            return;
+    while (at > 0 && sizes->distance[at - 1] > distance)
+        at--;
+    if (at == SPK_STORE_SIZES)
+        return;
+    const int last = sizes->count < SPK_STORE_SIZES ? sizes->count++ : SPK_STORE_SIZES - 1;
+    for (int i = last; i > at; i--) {
+        sizes->distance[i] = sizes->distance[i - 1];
+        memcpy(sizes->key[i], sizes->key[i - 1], sizeof sizes->key[i]);
+    }
+    sizes->distance[at] = distance;
+    snprintf(sizes->key[at], sizeof sizes->key[at], "%s", key);
+}
+
+int spk_rows_sizes(spk_db *db, const char *key, double most, spk_store_sizes *sizes)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = spk_db_statement(db, SPK_SQL_SIZES, &statement);
+    if (code != SQLITE_OK)
+        return code;
+    char after[sizeof sizes->key[0]], other[sizeof sizes->key[0]];
+    const size_t prefix = spk_key_size_prefix(key);
+    snprintf(after, sizeof after, "%.*s\x7f", (int)prefix, key); /* behind all printable text that begins like the key */
+    sqlite3_bind_text(statement, 1, key, (int)prefix, SQLITE_STATIC);
+    sqlite3_bind_text(statement, 2, after, -1, SQLITE_STATIC);
+    while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
+        if (!read_text(statement, 0, other, sizeof other))
+            continue;
+        const double distance = spk_key_size_distance(key, other);
+        if (distance <= most)
+            spk_sizes_add(sizes, other, distance);
+    }
+    return spk_db_finish(statement, code);
+}
+
 static bool read_evidence(sqlite3_stmt *statement, int rank, spk_evidence *e)
 {
     int64_t stored_rank = 0, kind = 0, status = 0;

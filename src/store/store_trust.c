@@ -15,7 +15,7 @@ bool spk_store_trusts(const spk_store *store, const struct stat *about, char *re
     static const char *const beside[] = {"-journal", "-wal"};
     char path[4096];
     struct stat other;
-    if (!is_ours(about)) {
+    if (!is_ours(about) && !(store->by_library && about->st_uid == store->library_user)) {
         snprintf(reason, size, "it belongs to user %lu, who is neither this process's user nor root", (unsigned long)about->st_uid);
         return false;
     }

@@ -347,7 +347,7 @@ class Names(CliTest):
         shows = "a\\x1b[31m\\x0a\\x7fé.mtx"
         self.assertIn(shows, self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", name).stdout)
         done = [self.cli("inspect", name), self.cli("convert", name, "b" + name), self.cli("bench", name, "--n", "3", "--budget", "0.1"),
-                self.cli("explain", name, "--n", "4", code=1), self.cli("inspect", "no" + name, code=3), self.cli("bench", "--" + name, code=2),
+                self.cli("explain", name, "--n", "40", code=1), self.cli("inspect", "no" + name, code=3), self.cli("bench", "--" + name, code=2),
                 self.cli("\x1bbench", code=2), self.cli("cache", "export", name + ".json"), self.cli("cache", "path", "--store", name), self.cli("info", "--store", name)]
         for one in done:
             text = one.stdout + one.stderr

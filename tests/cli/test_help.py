@@ -189,7 +189,7 @@ class Completion(CliTest):
         self.assertEqual(self.bash("bench", ""), self.matrices)
         self.assertEqual(self.bash("run", "a.mtx", "-o", ""), self.matrices)
         self.assertIn("d.txt", self.bash("bench", "--json", ""))
-        self.assertEqual(self.bash("cache", ""), {"path", "list", "export", "import", "verify", "clear"})
+        self.assertEqual(self.bash("cache", ""), {"path", "list", "export", "import", "merge", "verify", "clear"})
         self.assertIn("d.txt", self.bash("cache", "import", ""))
         self.assertEqual(self.bash("gen", "ban"), {"banded"})
         self.assertEqual(self.bash("gen", "--effo"), set())
@@ -207,7 +207,7 @@ class Completion(CliTest):
         self.assertEqual(self.fish("sparsek bench --dtype f"), {"f32", "f64", "f16"})
         self.assertEqual(self.fish("sparsek bench --only reference,spmm_po"), {"reference,spmm_portable"})
         self.assertEqual(self.fish("sparsek bench "), self.matrices)
-        self.assertEqual(self.fish("sparsek cache "), {"path", "list", "export", "import", "verify", "clear"})
+        self.assertEqual(self.fish("sparsek cache "), {"path", "list", "export", "import", "merge", "verify", "clear"})
         self.assertIn("d.txt", self.fish("sparsek cache import "))
         self.assertEqual(self.fish("sparsek gen --effo"), set())
 

@@ -235,6 +235,11 @@ static inline spk_status fake_key_text(spk_device *device, char *buffer, size_t 
     return SPK_OK;
 }
 
+static inline void fake_model_text(spk_device *device, char *buffer, size_t size)
+{
+    snprintf(buffer, size, "%s", device->name);
+}
+
 static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
                                          .kind = "cpu",
                                          .budget_s = 2,
@@ -246,7 +251,8 @@ static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
                                          .fill = fake_fill,
                                          .free_memory = fake_free_memory,
                                          .time_runs = fake_time_runs,
-                                         .key_text = fake_key_text};
+                                         .key_text = fake_key_text,
+                                         .model_text = fake_model_text};
 
 /* A device whose clock falls under load. */
 static inline spk_backend fake_backend_that_falls(void)

@@ -1718,6 +1718,8 @@ pub struct spk_effort(pub ::std::os::raw::c_uint);
 pub const SPK_UNKNOWN_TUNE: spk_unknown = spk_unknown(0);
 pub const SPK_UNKNOWN_ESTIMATE: spk_unknown = spk_unknown(1);
 pub const SPK_UNKNOWN_FAIL: spk_unknown = spk_unknown(2);
+pub const SPK_UNKNOWN_TUNE_EACH: spk_unknown = spk_unknown(3);
+pub const SPK_UNKNOWN_NEAREST: spk_unknown = spk_unknown(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_unknown(pub ::std::os::raw::c_uint);

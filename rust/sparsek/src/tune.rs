@@ -91,6 +91,29 @@ impl TuneOptions {
         self
     }
 
+    /// Another number of tokens of a layer that the store knows is tuned, too. Without this it runs at once on the nearest known one's choice:
+    /// this is for warming up, before users wait for a call.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().tune_each();
+    /// # let _ = options;
+    /// ```
+    pub fn tune_each(mut self) -> Self {
+        self.unknown = Some(sys::SPK_UNKNOWN_TUNE_EACH);
+        self
+    }
+
+    /// A class that the store does not know is an error, unless it is another number of tokens of a layer that the store knows.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().nearest_or_fail();
+    /// # let _ = options;
+    /// ```
+    pub fn nearest_or_fail(mut self) -> Self {
+        self.unknown = Some(sys::SPK_UNKNOWN_NEAREST);
+        self
+    }
+
     /// Measures with the same operands again and again, that the caches hold. The default is cold: operands rotate.
     ///
     /// ```

@@ -118,6 +118,18 @@ static spk_status cpu_key_text(spk_device *device, char *buffer, size_t size)
     return SPK_OK;
 }
 
+/* "cpu:NAME:t2:isa7f:f26m2": the first four words of the key's text, and the design of the processor, which a virtual machine's name hides.
+ */
+static void cpu_model_text(spk_device *device, char *buffer, size_t size)
+{
+    const char *key = device->state, *end = key;
+    char design[32];
+    spk_probe_design(design, sizeof design);
+    for (int words = 0; words < 4 && *end != '\0'; words++)
+        end += words > 0 ? 1 + strcspn(end + 1, ":") : strcspn(end, ":");
+    snprintf(buffer, size, "%.*s%s%s", (int)(end - key), key, design[0] != '\0' ? ":" : "", design);
+}
+
 static spk_status cpu_library_info(spk_device *device, int index, spk_library_info *info)
 {
     return spk_libraries_info(device->libraries, index, info);
@@ -139,6 +151,7 @@ const spk_backend spk_backend_cpu = {
     .free_memory = cpu_free_memory,
     .time_runs = cpu_time_runs,
     .key_text = cpu_key_text,
+    .model_text = cpu_model_text,
     .library_found = spk_library_found,
     .library_why = spk_library_why,
     .library_count = spk_libraries_count,

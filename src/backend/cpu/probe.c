@@ -131,6 +131,16 @@ void spk_probe_name(char *name, size_t size)
         snprintf(name, size, "unknown processor");
 }
 
+void spk_probe_design(char *design, size_t size)
+{
+    char family[16], model[16];
+    line_value("/proc/cpuinfo", "cpu family", family, sizeof family);
+    line_value("/proc/cpuinfo", "model", model, sizeof model);
+    design[0] = '\0';
+    if (family[0] != '\0' && model[0] != '\0')
+        snprintf(design, size, "f%.12sm%.12s", family, model);
+}
+
 #if defined(__x86_64__) || defined(__aarch64__)
 /* Additions that wait for each other: one a cycle. Eight a turn, so that the loop itself hides behind them. */
 static double chained_adds_ghz(void)

@@ -432,15 +432,27 @@ static int cuda_list(int (*visit)(void *user, const spk_device_entry *entry), vo
     return ended;
 }
 
+static void make_printable(char *text)
+{
+    for (char *c = text; *c != '\0'; c++)
+        if (*c == ' ' || *c == '|' || *c == ';')
+            *c = '_';
+}
+
+static void cuda_model_text(spk_device *device, char *buffer, size_t size)
+{
+    const spk_cuda *cuda = spk_cuda_of(device);
+    snprintf(buffer, size, "cuda:%s:sm%d:%d:driver%d", device->name, cuda->compute, cuda->processors, cuda->driver_version / 1000);
+    make_printable(buffer);
+}
+
 static spk_status cuda_key_text(spk_device *device, char *buffer, size_t size)
 {
     const spk_cuda *cuda = spk_cuda_of(device);
     int used = snprintf(buffer, size, "cuda:%s:sm%d:%d:driver%d:", device->name, cuda->compute, cuda->processors, cuda->driver_version);
     if (used > 0 && (size_t)used < size)
         spk_cuda_libraries_key(cuda->libraries, buffer + used, size - (size_t)used);
-    for (char *c = buffer; *c != '\0'; c++)
-        if (*c == ' ' || *c == '|' || *c == ';')
-            *c = '_';
+    make_printable(buffer);
     return SPK_OK;
 }
 
@@ -475,6 +487,7 @@ const spk_backend spk_backend_cuda = {
     .facts = spk_nvml_facts,
     .proved = spk_proved_count,
     .key_text = cuda_key_text,
+    .model_text = cuda_model_text,
     .prepare = spk_cuda_prepare,
     .proof = spk_cuda_proof,
     .proof_name = spk_proof_key,

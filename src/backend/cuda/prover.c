@@ -20,24 +20,11 @@
 
 #include "base/clock.h"
 #include "base/environment.h"
+#include "base/own_file.h"
 
 enum { MOST_UNBURIED = 64, BURIAL_TRIES = 200, BURIAL_NS = 10000000 };
 
 /* ------------------------------------------------------------------------------------------------ where it is */
-
-/* The file of the code that runs here, which this process trusts already: of a library as the loader has it, of a program that the library
- * is linked into as the kernel has it, never argv[0]. Only absolute names: another would mean another file wherever the process happens to
- * be. */
-static bool find_library(char real[PATH_MAX], struct stat *facts)
-{
-    static const char here; /* any address of the library */
-    Dl_info info;
-    struct link_map *map = NULL;
-    if (dladdr1(&here, &info, (void **)&map, RTLD_DL_LINKMAP) == 0 || map == NULL)
-        return false;
-    const char *name = map->l_name[0] == '\0' ? "/proc/self/exe" : map->l_name;
-    return name[0] == '/' && realpath(name, real) != NULL && stat(real, facts) == 0;
-}
 
 /* Whether only root, this user, or who could change the library as well can write there. */
 static bool is_private(const struct stat *facts, const struct stat *library)
@@ -81,7 +68,7 @@ bool spk_prover_find(char *path, size_t size, char *why, size_t why_size)
     char real[PATH_MAX];
     struct stat library;
     const char *wish = spk_environment_value("SPARSEK_PROVER"), *wrong = NULL;
-    const bool found = find_library(real, &library);
+    const bool found = spk_own_file(real, &library);
     if (wish != NULL && *wish != '\0')
         return find_wished(wish, found ? &library : NULL, path, size, why, why_size);
     if (found)

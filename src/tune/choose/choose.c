@@ -94,7 +94,21 @@ spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, co
 
 static bool can_tune(const spk_tune_options *options)
 {
-    return options->effort != SPK_TUNE_ESTIMATE && options->unknown == SPK_UNKNOWN_TUNE;
+    return options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_TUNE || options->unknown == SPK_UNKNOWN_TUNE_EACH);
+}
+
+/* Whether the nearest size of a layer will do: not where the caller asks for more than the usual search. */
+static bool may_be_near(const spk_tune_options *options)
+{
+    return options->unknown == SPK_UNKNOWN_NEAREST || (options->effort == SPK_TUNE_MEASURE && options->unknown == SPK_UNKNOWN_TUNE);
+}
+
+/* Whether anything is known of a class: what is old or incomplete then meets its incumbent, and no other class decides. */
+static bool is_known(const spk_tuner *tuner, const spk_class *class)
+{
+    spk_decision decision;
+    bool known = false;
+    return spk_store_decision(tuner->store, class->key, &decision, &known) != SPK_OK || known;
 }
 
 bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision,
@@ -118,9 +132,8 @@ static spk_status is_proved(const spk_tuner *tuner, const spk_problem *problem, 
     return SPK_OK;
 }
 
-/* The best entry of evidence that may run here: those before it that may not are no longer ok in this copy of the report. */
-static spk_status best_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report,
-                              spk_choice *choice, int *best)
+spk_status spk_choose_best_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report,
+                                  spk_choice *choice, int *best)
 {
     char why[200];
     for (int tries = 0; (*best = spk_evidence_best(tuner, problem, options, report)) >= 0; tries++) {
@@ -150,7 +163,7 @@ static spk_status choose_from_report(const spk_tuner *tuner, const spk_problem *
     SPK_TRY(spk_contenders_eligible(tuner, problem, options, &contenders, &count));
     *complete = spk_evidence_lacks(report, contenders, count) == 0;
     spk_contenders_release(tuner, &contenders, count);
-    SPK_TRY(best_proved(tuner, problem, options, report, choice, &best));
+    SPK_TRY(spk_choose_best_proved(tuner, problem, options, report, choice, &best));
     *complete = *complete && (options->tolerance <= 0 || best == report->chosen);
     *found = best >= 0;
     return SPK_OK;
@@ -221,10 +234,12 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
     *found = false;
     if (!options->fresh || options->effort == SPK_TUNE_ESTIMATE)
         SPK_TRY(from_store(tuner, problem, options, class, choice, found));
+    if (!*found && !options->fresh && options->tolerance <= 0 && !is_known(tuner, class))
+        SPK_TRY(spk_choose_elsewhere(tuner, problem, options, class, may_be_near(options), choice, NULL, found));
     if (*found || can_tune(options))
         return SPK_OK;
     *found = true;
-    if (options->effort != SPK_TUNE_ESTIMATE && options->unknown == SPK_UNKNOWN_FAIL)
+    if (options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_FAIL || options->unknown == SPK_UNKNOWN_NEAREST))
         return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.unknown forbids tuning: %s",
                         tuner->device->backend->proof != NULL ? ", or nothing of it that is proved" : "", class->key);
     return spk_choose_estimated(tuner, problem, options, class, choice);
@@ -431,7 +446,8 @@ done:
  * that can be done by now. */
 static bool is_lasting(const spk_choice *choice)
 {
-    return choice->from_store || (spk_params_index(choice->kernel, "SERIAL") < 0 && strcmp(choice->why, spk_why_unproved) != 0);
+    return choice->from_store || choice->lasting ||
+           (spk_params_index(choice->kernel, "SERIAL") < 0 && strcmp(choice->why, spk_why_unproved) != 0);
 }
 
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
@@ -462,6 +478,13 @@ static spk_status stored_report(const spk_tuner *tuner, const spk_problem *probl
         made = NULL;
     if (made == NULL && class->restricted && spk_store_load(tuner->store, class->plain, &made) != SPK_OK)
         made = NULL;
+    if (made == NULL) {
+        spk_choice elsewhere;
+        bool found = false;
+        SPK_TRY(spk_choose_elsewhere(tuner, problem, options, class, choice == NULL, &elsewhere, report, &found));
+        if (found)
+            return SPK_OK;
+    }
     if (made == NULL)
         return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems: %s", class->key);
     spk_status status = spk_report_from_store(tuner, problem, options, choice, made);
@@ -478,6 +501,10 @@ spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, 
     spk_choice choice = {.why = ""};
     spk_report *made = NULL;
     bool found = false;
+    spk_tune_options asked = *options;
+    if (asked.unknown == SPK_UNKNOWN_TUNE) /* who asks for a tuning gets one: another size's choice does not do */
+        asked.unknown = SPK_UNKNOWN_TUNE_EACH;
+    options = &asked;
     SPK_TRY(decide(tuner, problem, options, &class, &choice, &found));
     spk_status status = SPK_OK;
     if (!found)

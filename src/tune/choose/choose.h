@@ -29,6 +29,20 @@ spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem,
 spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                                 spk_choice *choice);
 
+/* near.c: what the bundle knows of a class, or the nearest that calls of the same layer may be in. Nothing is measured; what nobody knows
+ * of is proved. report (may be NULL): the evidence, which says whose it is. sizes: also the nearest; else the bundle alone. */
+spk_status spk_choose_elsewhere(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                                bool sizes, spk_choice *choice, spk_report **report, bool *found);
+
+/* choose.c: the best entry of evidence that may run here: those before it that may not are no longer ok in this copy of the report. *best
+ * is -1 where there is none. */
+spk_status spk_choose_best_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report,
+                                  spk_choice *choice, int *best);
+
+/* estimate.c: one thread or all, as it fits this problem; but what was found wrong is not taken for that. */
+void spk_choose_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                        spk_choice *choice);
+
 /* Whether a stored decision still names a candidate of the table that may win here; choice gets it. */
 bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision,
                          spk_choice *choice);

@@ -113,8 +113,7 @@ static spk_status none_proved(const spk_tuner *tuner, const spk_contender *conte
                     tuner->device->name, c->kernel->name, c->why);
 }
 
-/* One thread or all, as it fits; but what was found wrong is not taken for that. */
-static void fit_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+void spk_choose_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                         spk_choice *choice)
 {
     spk_params fitting = choice->params;
@@ -149,7 +148,7 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
         status = none_proved(tuner, contenders, first);
     if (status == SPK_OK) {
         *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .why = "estimated: cost model"};
-        fit_threads(tuner, problem, options, class, choice);
+        spk_choose_threads(tuner, problem, options, class, choice);
     }
     spk_contenders_release(tuner, &contenders, count);
     return status;

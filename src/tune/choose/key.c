@@ -29,6 +29,16 @@ static spk_status device_text(spk_device *device, char out[MAX_DEVICE_TEXT])
     return SPK_OK;
 }
 
+spk_status spk_key_of_bundle(const char *key, spk_device *device, char *buffer, size_t size)
+{
+    char model[MAX_DEVICE_TEXT] = "";
+    const char *begin = strstr(key, ";dev="), *bar = strchr(key, '|');
+    device->backend->model_text(device, model, sizeof model);
+    if (begin == NULL || bar == NULL || (size_t)snprintf(buffer, size, "%.*s;dev=%s%s", (int)(begin - key), key, model, bar) >= size)
+        return spk_fail(SPK_ERR_INTERNAL, "the tuning key \"%s\" has no room for a model", key);
+    return SPK_OK;
+}
+
 /* Text that grows to a limit; `needed` says what there would have been. */
 typedef struct key_text {
     char *buffer;

@@ -8,17 +8,29 @@
 /* The class of a problem on a device, as text (key.c): exact fields, then "|", then the fields that the nearest class may differ in. */
 spk_status spk_key_make(const spk_problem *problem, spk_device *device, char *buffer, size_t size);
 
+/* The key that the bundle has a class under: the device's model in place of all that is this machine's own. */
+spk_status spk_key_of_bundle(const char *key, spk_device *device, char *buffer, size_t size);
+
+enum { SPK_CHOICE_OF = 96 };
+
 /* What a plan shall run. */
 typedef struct spk_choice {
     const spk_kernel *kernel;
     spk_params params;
     bool from_store, pinned;
     bool lasting;                     /* the same question has the same answer until a store is written to */
+    bool passing;                     /* the class has no evidence of its own: asked again when a store has been written to */
     char proof[SPK_PROOF_NAME_BYTES]; /* "", or the name of its proof for this problem: while that stands, binding asks no further */
     uint64_t class;                   /* spk_class_hash of the class that it was looked up under; 0: of none */
-    /* static: "measured", "from the store", "estimated: nearest class", "estimated: cost model", "pinned", "pinned, not proved" */
+    /* static: "measured", "from the store", "from the bundle", "nearest class", "estimated: nearest class", "estimated: cost model",
+     * "pinned", "pinned, not proved" */
     const char *why;
+    char of[SPK_CHOICE_OF]; /* whose evidence it was, where that is not the class's own: "n=64"; "" otherwise */
 } spk_choice;
+
+/* Why it was chosen, and whose evidence that was: "nearest class, of n=64". */
+enum { SPK_WHY_BYTES = SPK_CHOICE_OF + 64 };
+void spk_choice_words(const spk_choice *choice, char *words, size_t size);
 
 /* The way from every choice to a candidate that runs in this process: SPK_ERR_NO_CANDIDATE for one that is not proved, but for a pinned
  * one, and for one that was refuted, pinned or not (proof.c). */

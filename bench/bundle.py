@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""The bundle: what was chosen on known processors and cards for common classes, which ships with the library.
+
+    bench/bundle.py run OUT.json [--device cpu|cuda:0] [--threads N] [--seconds 230] [--budget 2] [--program build/release/sparsek] [--decoder "ARGS"]
+                                  tunes the common classes of that device, those of bench/python/decoder.py among them (--decoder, with the Python package
+                                  importable), and writes what came of it, without what is this machine's own
+    bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
+
+A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
+libraries. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
+the winner stay out, and are tuned where they are met; so does evidence that is provisional. The rest keeps the best few candidates of each.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUNDLE = ROOT / "share" / "bundle.db"
+RESULTS = ROOT / "bench" / "results"
+SCHEMA = 1        # of exports (src/store/store_json.h)
+KEPT = 4          # candidates of a class
+BEHIND = 1.02     # own rows over the winner, on a processor
+
+# What a layer's call looks like from PyTorch (nn): W [m, k] sparse, activations [tokens, k]; and from C (mm), row-major.
+NN = dict(layout_b="col", layout_d="col", assume_finite=True)
+
+
+class Trouble(Exception):
+    pass
+
+
+# ---------------------------------------------------------------------------------------------------- which problems
+
+
+def problems(kind):
+    """The common ones, the most common first."""
+    sizes = [(4096, 4096), (14336, 4096), (4096, 14336)] if kind == "cuda" else [(1024, 1024), (4096, 1024), (1024, 4096)]
+    tokens = (8192, 16, 64, 1, 1024) if kind == "cuda" else (128, 16, 1, 512)
+    types = ("bf16",) if kind == "cuda" else ("f32",)
+    for density in ("10%", "25%", "50%"):
+        for block in ("128", "64") if kind == "cuda" else ("32", "64"):
+            for m, k in sizes:
+                for n in tokens:
+                    for dtype in types:
+                        common = dict(m=m, k=k, n=n, block=block, density=density, dtype=dtype)
+                        yield dict(common, **NN)
+                        if kind == "cpu":
+                            yield dict(common, assume_finite=True)
+    for m, k in sizes:  # gradients by the values
+        for n in tokens[:2]:
+            yield dict(op="sddmm", m=m, k=n, n=k, block="128" if kind == "cuda" else "32", density="10%", dtype=types[0])
+    for m, k in sizes:
+        for n in tokens:
+            yield dict(op="gemm", m=n, k=k, n=m, dtype=types[0])
+    for queries, keys in ((8192, 8192), (1024, 1024), (1, 8192)) if kind == "cuda" else ((512, 512), (1, 512)):
+        for depth in (128, 64):
+            yield dict(op="attention", queries=queries, keys=keys, depth=depth, heads=32 if kind == "cuda" else 8, heads_kv=8, causal=queries > 1, dtype=types[0])
+
+
+# ---------------------------------------------------------------------------------------------------- a run
+
+
+def design():
+    """The processor's, as spk_probe_design has it: a run is of this machine."""
+    facts = dict(re.findall(r"^(cpu family|model)\s*: (\S+)$", pathlib.Path("/proc/cpuinfo").read_text(), re.MULTILINE))
+    return f"f{facts['cpu family']}m{facts['model']}"
+
+
+def model_of(key):
+    """A class's key with the model in place of all that is one machine's own (spk_key_of_bundle)."""
+    match = re.fullmatch(r"(.*);dev=([^;|]*)(\|.*)", key)
+    if match is None:
+        raise Trouble(f"no device in the key {key!r}")
+    words = match.group(2).split(":")
+    model = words[:4]
+    if words[0] == "cpu":
+        model.append(design())
+    if words[0] == "cuda":
+        driver = re.fullmatch(r"driver(\d+)", words[4])
+        if driver is None:
+            raise Trouble(f"no driver in the key {key!r}")
+        model.append(f"driver{int(driver.group(1)) // 1000}")
+    return f"{match.group(1)};dev={':'.join(model)}{match.group(3)}"
+
+
+def trimmed(entry):
+    """A class as it enters; None: it stays out."""
+    good = [c for c in entry["candidates"] if c["status"] == "ok" and c["median_us"] > 0]
+    if entry["chosen"] < 0 or not good or entry.get("provisional") is not None:  # what others disturbed is no evidence for other machines
+        return None
+    chosen = entry["candidates"][entry["chosen"]]
+    if ";dev=cpu:" in entry["key"]:
+        own = [c for c in good if c["kind"] == "own"]
+        if not own or min(c["median_us"] for c in own) > BEHIND * min(c["median_us"] for c in good):
+            return None
+        good = own
+        if chosen["kind"] != "own":
+            chosen = min(own, key=lambda c: c["median_us"])
+    rest = sorted((c for c in good if c is not chosen), key=lambda c: c["median_us"])
+    return dict(entry, key=model_of(entry["key"]), candidates=[chosen] + rest[:KEPT - 1], chosen=0)
+
+
+def call(words, environment, seconds):
+    try:
+        done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=max(seconds, 1))
+    except subprocess.TimeoutExpired:
+        return None
+    if done.returncode not in (0, 1):
+        print(f"{shlex.join(map(str, words))[:200]}: {done.stderr.strip()[-300:]}", file=sys.stderr)
+    return done
+
+
+def run(options):
+    """Tunes what there is time for. A tuning that is cut off leaves what was finished before it."""
+    end = time.monotonic() + options.seconds
+    kind = "cuda" if options.device.startswith("cuda") else "cpu"
+    with tempfile.TemporaryDirectory() as folder:
+        store = os.path.join(folder, "store.db")
+        environment = dict(os.environ, SPARSEK_STORE=store, SPARSEK_BUNDLE="")
+        if options.threads:
+            environment["OMP_NUM_THREADS"] = str(options.threads)
+        if options.decoder is not None:
+            words = [sys.executable, ROOT / "bench" / "python" / "decoder.py", "--store", store, *shlex.split(options.decoder)]
+            call(words, environment, end - time.monotonic())
+        asked = list(problems(kind))
+        done = 0
+        for problem in asked:
+            left = end - time.monotonic()
+            if left < options.budget + 1:
+                break
+            listed = os.path.join(folder, "problem.json")
+            pathlib.Path(listed).write_text(json.dumps([problem]))
+            words = [options.program, "tune", "--from", listed, "--device", options.device, "--budget", str(options.budget), "--quiet"]
+            done += call(words, environment, left) is not None
+        exported = os.path.join(folder, "export.json")
+        subprocess.run([options.program, "cache", "export", exported, "--quiet"], env=environment, check=True)
+        found = json.loads(pathlib.Path(exported).read_text())
+    kept = [made for made in map(trimmed, found["classes"]) if made is not None]
+    command = "bench/bundle.py run " + " ".join(shlex.quote(word) for word in sys.argv[2:])
+    made = dict(schema=found["schema"], command=command, problems=done, of=len(asked), classes=kept, left_out=len(found["classes"]) - len(kept))
+    pathlib.Path(options.out).write_text(json.dumps(made, indent=1) + "\n")
+    print(f"{len(kept)} classes, {made['left_out']} left out; {done} of {len(asked)} problems had time")
+
+
+# ---------------------------------------------------------------------------------------------------- the bundle
+
+
+def gather():
+    """The classes of all runs; of one that several have, the newest."""
+    found = {}
+    schemas = set()
+    for path in sorted(RESULTS.glob("*bundle*.json")):
+        text = json.loads(path.read_text())
+        schemas.add(text["schema"])
+        for entry in text["classes"]:
+            if entry["key"] not in found or found[entry["key"]]["measured_at"] < entry["measured_at"]:
+                found[entry["key"]] = entry
+    if len(schemas) > 1:
+        raise Trouble(f"{RESULTS}: runs of schemas {sorted(schemas)}; they must be of one")
+    return dict(schema=schemas.pop() if schemas else SCHEMA, classes=[found[key] for key in sorted(found)])
+
+
+def choices(store_or_json):
+    return sorted((c["key"], c["chosen"], [(k["name"], k["params"], k["hash"]) for k in c["candidates"]]) for c in store_or_json["classes"])
+
+
+def export(program, store):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "export.json")
+        environment = dict(os.environ, SPARSEK_BUNDLE="")
+        subprocess.run([program, "cache", "export", path, "--quiet", "--store", store], check=True, env=environment)
+        return json.loads(pathlib.Path(path).read_text())
+
+
+def make(options):
+    wanted = gather()
+    if options.check:
+        if not BUNDLE.exists() or choices(export(options.program, BUNDLE)) != choices(wanted):
+            raise Trouble(f"{BUNDLE.relative_to(ROOT)} is not what the runs say: bench/bundle.py make")
+        print(f"{BUNDLE.relative_to(ROOT)}: {len(wanted['classes'])} classes, as the runs say")
+        return
+    BUNDLE.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        listed, store = os.path.join(folder, "classes.json"), os.path.join(folder, "bundle.db")
+        pathlib.Path(listed).write_text(json.dumps(wanted))
+        environment = dict(os.environ, SPARSEK_BUNDLE="")
+        subprocess.run([options.program, "cache", "import", listed, "--quiet", "--store", store], check=True, env=environment)
+        BUNDLE.write_bytes(pathlib.Path(store).read_bytes())
+        BUNDLE.chmod(0o644)
+    print(f"{BUNDLE.relative_to(ROOT)}: {len(wanted['classes'])} classes, {BUNDLE.stat().st_size} bytes")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--program", default=str(ROOT / "build" / "release" / "sparsek"))
+    actions = parser.add_subparsers(dest="action", required=True)
+    one = actions.add_parser("run")
+    one.add_argument("out")
+    one.add_argument("--device", default="cpu")
+    one.add_argument("--threads", type=int, default=0)
+    one.add_argument("--seconds", type=float, default=230)
+    one.add_argument("--budget", type=float, default=2)
+    one.add_argument("--decoder", help="options of bench/python/decoder.py, which is run first")
+    one.add_argument("--program", default=argparse.SUPPRESS)
+    two = actions.add_parser("make")
+    two.add_argument("--check", action="store_true")
+    two.add_argument("--program", default=argparse.SUPPRESS)
+    options = parser.parse_args()
+    try:
+        run(options) if options.action == "run" else make(options)
+    except Trouble as trouble:
+        sys.exit(f"bench/bundle.py: {trouble}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,149 @@
+"""What sizes of a layer cost: python bench/python/sizes.py [--json FILE] [--threads N].
+
+119 numbers of tokens from 1 to 600 go through one block-sparse layer, in several orders, each with an empty store. The file says how many were measured within
+the call (stalls), how long the longest call took, and what the choices of the others lose beside tuning each: the size's own choice and the one that was taken
+are timed in turns, and the loss is the median of the ratios, less one. Equal choices lose nothing. Then the same after sa.warm_up.
+"""
+
+import argparse
+import datetime
+import json
+import pathlib
+import sqlite3
+import statistics
+import sys
+import tempfile
+import time
+
+import torch
+
+import sparse_autotune as sa
+from sparse_autotune import _C
+
+SIZES = [1 + 599 * i // 118 for i in range(119)]
+
+
+def ordered(order):
+    return {"up": SIZES, "down": SIZES[::-1], "mixed": [SIZES[(47 * i) % 119] for i in range(119)]}[order]
+
+
+def classes(store):
+    with sqlite3.connect(f"file:{store}?mode=ro", uri=True) as database:
+        return database.execute("SELECT count(*) FROM class").fetchone()[0]
+
+
+def choice_of(form, n):
+    return str(sa.explain(*form(n), assume_finite=True).choice)
+
+
+def took(call, repeats):
+    begin = time.perf_counter()
+    for _ in range(repeats):
+        call()
+    return (time.perf_counter() - begin) / repeats
+
+
+def ratio(form, n, taken, own, rounds):
+    """taken over own, in turns; of each turn the least of three samples, as others use the processors."""
+    operands = form(n)
+    times = {}
+
+    def least(choice):
+        sa.set_options(choice=choice)
+        return min(took(lambda: sa.matmul(*operands, assume_finite=True), times["repeats"]) for _ in range(3))
+
+    times["repeats"] = 1
+    times["repeats"] = max(1, int(1e-3 / max(least(own), 1e-7)))
+    found = [least(taken) / least(own) for _ in range(rounds)]
+    sa.set_options(choice="")
+    return statistics.median(found)
+
+
+def stalls(form, order, budget_s):
+    """Sizes that were measured within the call, and the choice of each."""
+    folder = tempfile.TemporaryDirectory()
+    store = pathlib.Path(folder.name) / "store.db"
+    sa.set_options(store=store, budget_s=budget_s)
+    sa.clear_cache()
+    measured, longest, chosen, known = [], 0.0, {}, 0
+    for n in ordered(order):
+        operands = form(n)
+        begin = time.perf_counter()
+        sa.matmul(*operands, assume_finite=True)
+        call_s = time.perf_counter() - begin
+        longest = max(longest, call_s)
+        report = sa.explain(*operands, assume_finite=True)
+        if classes(store) > known:
+            known = classes(store)
+            measured.append(n)
+        chosen[n] = str(report.choice)
+    return measured, longest, chosen
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--json", type=pathlib.Path)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--width", type=int, default=1024)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--budget-s", type=float, default=0.0)
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    torch.manual_seed(1)
+    sparse = sa.BSR.from_dense(torch.randn(options.width, options.width), block=32, density=0.1)
+    found = dict(
+        command="python bench/python/sizes.py " + " ".join(sys.argv[1:]),
+        date=datetime.date.today().isoformat(),
+        commit=_C.commit(),
+        threads=options.threads,
+        layer=f"{options.width} x {options.width}, f32, 10 % of 32 x 32 blocks",
+        sizes=SIZES,
+        forms=[],
+    )
+    before = sa.set_options(effort="measure")
+    forms = dict(plain=lambda n: (sparse, torch.ones(options.width, n)), layer=lambda n: (sparse, torch.ones(n, options.width).mT))
+    for name, form in forms.items():
+        sa.set_options(store="", budget_s=options.budget_s, unknown="tune_each")
+        sa.clear_cache()
+        begin = time.perf_counter()
+        for n in SIZES:
+            sa.matmul(*form(n), assume_finite=True)
+        all_s = time.perf_counter() - begin
+        own = {n: choice_of(form, n) for n in SIZES}
+        sa.set_options(unknown="tune")
+        known = {}
+        for order in ("up", "down", "mixed"):
+            measured, longest, chosen = stalls(form, order, options.budget_s)
+            losses = []
+            for n in SIZES:
+                key = (n, chosen[n], own[n])
+                if key not in known:
+                    known[key] = 0.0 if chosen[n] == own[n] else ratio(form, n, chosen[n], own[n], options.rounds) - 1
+                losses.append(known[key])
+            ranked = sorted(losses)
+            row = dict(
+                form=name,
+                order=order,
+                stalls=len(measured),
+                measured=measured,
+                longest_call_s=round(longest, 3),
+                tuning_each_s=round(all_s, 2),
+                median_loss=round(statistics.median(losses), 4),
+                p95_loss=round(ranked[round(0.95 * (len(ranked) - 1))], 4),
+                most=round(ranked[-1], 4),
+                other_choice=sum(chosen[n] != own[n] for n in SIZES),
+                losses=[round(loss, 4) for loss in losses],
+            )
+            found["forms"].append(row)
+            print(
+                f"{name:6} {order:6} {row['stalls']} stalls {measured}, longest call {longest:.3f} s; loss: median {100 * row['median_loss']:.1f} %, "
+                f"95th {100 * row['p95_loss']:.1f} %, most {100 * row['most']:.1f} %; {row['other_choice']} of 119 differ",
+                flush=True,
+            )
+            if options.json is not None:
+                options.json.write_text(json.dumps(found, indent=1) + "\n")
+    sa.set_options(**{"effort": before.effort})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+/* Choices for a class that the store does not know, from evidence that is as good as its own: what the bundle has of the class, and what is
+ * known of another number of tokens of the same layer. A new number of tokens comes with every request of a server, and the fastest
+ * candidate changes little with it, so that nobody waits for a measurement. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tune/choose/choose.h"
+
+/* Octaves between two numbers of tokens that one choice serves. From 1 to 600 that makes three classes at the most, whatever comes first.
+ */
+static const double farthest = 4;
+static const double same_choice = 0.6; /* octaves: beyond, the cost model may prefer another of the evidence */
+static const double clearly_ahead = 0.85;
+static const double same_threads = 1; /* octaves: beyond, one thread or all is decided anew */
+
+void spk_choice_words(const spk_choice *choice, char *words, size_t size)
+{
+    snprintf(words, size, "%s%s%s", choice->why, choice->of[0] == '\0' ? "" : choice->from_store ? " of " : ", of ", choice->of);
+}
+
+typedef struct look {
+    const spk_tuner *tuner;
+    const spk_problem *problem;
+    const spk_tune_options *options;
+    const spk_class *class;
+    spk_report **report; /* NULL: not wanted */
+} look;
+
+/* What an entry's time is at this problem's size: what was measured, as the cost model has it grow. 0: it may not win here, or nothing is
+ * known. */
+static double grown_us(const look *l, const spk_evidence *e)
+{
+    const spk_kernel *kernel = NULL;
+    spk_params params;
+    const char *why = NULL;
+    if (e->status != SPK_CANDIDATE_OK || e->median_us <= 0 || e->predicted_us <= 0 ||
+        !spk_evidence_current(l->tuner, e->name, e->params, e->hash, &kernel, &params) ||
+        !spk_may_win(l->tuner, l->problem, l->options, kernel, &params, &why))
+        return 0;
+    return e->median_us * spk_candidate_predict_us(kernel, &params, l->problem, l->tuner->device) / e->predicted_us;
+}
+
+/* Another candidate of the choice's own row, such as one with other tiles, may grow slower. It has to be clearly ahead, as the model knows
+ * less than the race; of other rows it says too little for that. */
+static void choose_grown(const look *l, spk_report *report)
+{
+    const double chosen_us = report->chosen >= 0 ? grown_us(l, &report->candidates[report->chosen]) : 0;
+    double least_us = chosen_us * clearly_ahead;
+    for (int i = 0; i < report->count && chosen_us > 0; i++) {
+        const double us = grown_us(l, &report->candidates[i]);
+        if (us > 0 && us < least_us && strcmp(report->candidates[i].name, report->candidates[report->chosen].name) == 0) {
+            least_us = us;
+            report->chosen = i;
+        }
+    }
+}
+
+/* The evidence of one class as this problem's: its choice, else the next best that may run here. grown: it is of another size. */
+static spk_status take(const look *l, spk_store *store, const char *key, bool grown, spk_choice *choice, bool *found)
+{
+    spk_report *report = NULL;
+    int best = -1;
+    bool wrong = false;
+    if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
+        return SPK_OK;
+    if (grown)
+        choose_grown(l, report);
+    spk_status status = spk_choose_best_proved(l->tuner, l->problem, l->options, report, choice, &best);
+    if (status == SPK_OK && best >= 0)
+        status = spk_evidence_is_wrong(l->tuner, l->options, l->class, choice->kernel, &choice->params, &wrong);
+    *found = status == SPK_OK && best >= 0 && !wrong;
+    if (*found && l->report != NULL)
+        *l->report = report;
+    else
+        spk_report_release(&report);
+    return status;
+}
+
+/* Tells in the report whose evidence it is. */
+static spk_status tell(const look *l, const spk_choice *choice)
+{
+    if (l->report == NULL)
+        return SPK_OK;
+    spk_report *report = *l->report;
+    spk_choice_words(choice, report->origin, sizeof report->origin);
+    spk_status status = spk_report_from_store(l->tuner, l->problem, l->options, choice, report);
+    if (status != SPK_OK)
+        spk_report_release(l->report);
+    return status;
+}
+
+static spk_status from_bundle(const look *l, spk_store *bundle, const char *key, spk_choice *choice, bool *found)
+{
+    spk_choice made = {.why = "from the bundle", .from_store = true, .lasting = true, .passing = true};
+    SPK_TRY(take(l, bundle, key, false, &made, found));
+    if (!*found)
+        return SPK_OK;
+    snprintf(made.of, sizeof made.of, "%s", l->tuner->device->name);
+    *choice = made;
+    return tell(l, choice);
+}
+
+/* The nearest of a store's classes whose choice, or next best, may run here. */
+static spk_status from_sizes(const look *l, spk_store *store, const char *key, spk_choice *choice, bool *found)
+{
+    spk_store_sizes *sizes = NULL;
+    SPK_TRY(spk_calloc(l->tuner->mem, 1, sizeof *sizes, &sizes));
+    spk_status status = spk_store_near_sizes(store, key, farthest, sizes);
+    for (int i = 0; status == SPK_OK && i < sizes->count && !*found; i++) {
+        spk_choice made = {.why = "nearest class", .lasting = true, .passing = true};
+        status = take(l, store, sizes->key[i], sizes->distance[i] > same_choice, &made, found);
+        if (status != SPK_OK || !*found)
+            continue;
+        spk_key_size_words(key, sizes->key[i], made.of, sizeof made.of);
+        if (sizes->distance[i] > same_threads && spk_params_index(made.kernel, "SERIAL") >= 0) {
+            made.lasting = false; /* how many threads run is a matter of the moment */
+            spk_choose_threads(l->tuner, l->problem, l->options, l->class, &made);
+        }
+        *choice = made;
+        status = tell(l, choice);
+    }
+    spk_free(l->tuner->mem, sizes);
+    return status;
+}
+
+spk_status spk_choose_elsewhere(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
+                                bool sizes, spk_choice *choice, spk_report **report, bool *found)
+{
+    const look l = {tuner, problem, options, class, report};
+    spk_store *bundle = spk_store_bundle(tuner->store);
+    char key[SPK_MAX_KEY_TEXT];
+    *found = false;
+    if (bundle != NULL) {
+        SPK_TRY(spk_key_of_bundle(class->plain, tuner->device, key, sizeof key));
+        SPK_TRY(from_bundle(&l, bundle, key, choice, found));
+    }
+    if (!*found && sizes)
+        SPK_TRY(from_sizes(&l, tuner->store, class->key, choice, found));
+    if (!*found && sizes && bundle != NULL)
+        SPK_TRY(from_sizes(&l, bundle, key, choice, found));
+    return SPK_OK;
+}
