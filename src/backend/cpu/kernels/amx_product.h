@@ -6,6 +6,7 @@
  * instructions multiply instead. */
 #include "backend/cpu/kernels/amx_tiles.h"
 
+enum { AMX_SQUARE, AMX_LINE, AMX_LONG_LINE }; /* tiles of sums that are made together: 2 x 2, 1 x 2, 1 x 4 */
 enum { AMX_STRIP = 2 * TILE_ROWS, AMX_PANEL = 32, AMX_PAIR_BYTES = AMX_PANEL * 4 };
 
 /* Sizes along K: what a tile of A holds, and a block of so many numbers filled up. */
@@ -50,6 +51,7 @@ typedef struct amx_strip {
     int64_t block_bytes, tile_bytes, row_bytes; /* from one to the next: a block, a tile along K, a row of a tile */
     int64_t step, steps;                        /* numbers of a tile along K, tiles of a block */
     bool exact;                                 /* by float instructions */
+    bool adds;                                  /* to the sums that are there */
 } amx_strip;
 
 /* ------------------------------------------------------------------------------------------------ copies */
@@ -128,14 +130,34 @@ SPK_INLINE const char *amx_rows(const amx_strip *strip, int64_t i, const void *p
     return (const char *)panel + strip->columns[i] * (strip->steps * strip->step / 2) * AMX_PAIR_BYTES;
 }
 
+/* Tiles 0 to 3, side by side below one another or all in a line, as they are before the first product. */
+SPK_INLINE void amx_first_sums(const amx_strip *strip, const char *sums, int64_t ld, const int tiles)
+{
+    if (!strip->adds) {
+        tile_zero(0);
+        tile_zero(1);
+        if (tiles != AMX_LINE) {
+            tile_zero(2);
+            tile_zero(3);
+        }
+        return;
+    }
+    tile_load(0, sums, ld);
+    tile_load(1, sums + TILE_BYTES, ld);
+    if (tiles == AMX_SQUARE) {
+        tile_load(2, sums + TILE_ROWS * ld, ld);
+        tile_load(3, sums + TILE_ROWS * ld + TILE_BYTES, ld);
+    } else if (tiles == AMX_LONG_LINE) {
+        tile_load(2, sums + 2 * TILE_BYTES, ld);
+        tile_load(3, sums + 3 * TILE_BYTES, ld);
+    }
+}
+
 /* Two tiles of rows times a panel. The sums' rows are `ld` bytes apart. */
 static void amx_square(const amx_strip *strip, const void *panel, char *sums, int64_t ld)
 {
     const int64_t row = strip->row_bytes, wide = strip->tile_bytes, deep = strip->step / 2 * AMX_PAIR_BYTES;
-    tile_zero(0);
-    tile_zero(1);
-    tile_zero(2);
-    tile_zero(3);
+    amx_first_sums(strip, sums, ld, AMX_SQUARE);
     for (int64_t i = 0; i < strip->blocks; i++) {
         const char *a = amx_block(strip, i), *b = amx_rows(strip, i, panel);
         for (int64_t k = strip->steps; k > 0; k--, a += wide, b += deep) {
@@ -159,8 +181,7 @@ static void amx_square(const amx_strip *strip, const void *panel, char *sums, in
 static void amx_line(const amx_strip *strip, const void *panel, char *sums, int64_t ld)
 {
     const int64_t row = strip->row_bytes, wide = strip->tile_bytes, deep = strip->step / 2 * AMX_PAIR_BYTES;
-    tile_zero(0);
-    tile_zero(1);
+    amx_first_sums(strip, sums, ld, AMX_LINE);
     for (int64_t i = 0; i < strip->blocks; i++) {
         const char *a = amx_block(strip, i), *b = amx_rows(strip, i, panel);
         for (int64_t k = strip->steps; k > 0; k--, a += wide, b += deep) {
@@ -179,10 +200,7 @@ static void amx_long_line(const amx_strip *strip, const void *panel, const void 
 {
     const int64_t row = strip->row_bytes, wide = strip->tile_bytes, deep = strip->step / 2 * AMX_PAIR_BYTES;
     const int64_t apart = (const char *)next - (const char *)panel;
-    tile_zero(0);
-    tile_zero(1);
-    tile_zero(2);
-    tile_zero(3);
+    amx_first_sums(strip, sums, ld, AMX_LONG_LINE);
     for (int64_t i = 0; i < strip->blocks; i++) {
         const char *a = amx_block(strip, i), *b = amx_rows(strip, i, panel);
         for (int64_t k = strip->steps; k > 0; k--, a += wide, b += deep) {
@@ -214,6 +232,8 @@ SPK_INLINE T(vec) T(amx_add)(T(vec) sum, uint32_t pair, const char *b)
 static void T(amx_exact_row)(const amx_strip *strip, int64_t row, const void *panel, char *sums)
 {
     T(vec) sum[2] = {{0}, {0}};
+    if (strip->adds)
+        memcpy(sum, sums, sizeof sum);
     for (int64_t i = 0; i < strip->blocks; i++) {
         const char *a = amx_block(strip, i) + row * strip->row_bytes, *b = amx_rows(strip, i, panel);
         for (int64_t k = 0; k < strip->steps; k++, a += strip->tile_bytes)

@@ -1,12 +1,16 @@
 /* gemm_bf16_amx: D = epilogue(A B) in bfloat16 with float32 sums, with AMX. 16 rows and columns of D and more, any K, layouts and epilogue.
- * Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as panels of 32 columns, and a
- * strip of A before it is multiplied. Bound: the tiles' loads from the second cache; copies where M or N is small. */
+ * B is cut into slices of at most COLUMNS columns, which are copied as panels of 32 columns, A into strips of 32 rows, each copied before
+ * it is multiplied. DEPTH=0: a thread keeps its copy of a slice for all strips that it takes. Else a thread takes some strips at once,
+ * whose sums wait in the second cache, and goes along K in steps of DEPTH: a strip's step stays in the first cache, the slice's in the
+ * second. Bound: the tiles' loads from the second cache; copies where M or N is small. */
 #define ROW gemm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
 typedef struct amx_gemm {
     int64_t strips, panels, slices, workers;
+    int64_t groups; /* of strips: a unit of work is one and a slice */
     int64_t padded; /* K */
+    int64_t depth;  /* of a step along it */
     /* the workspace, in bytes: counters; of each worker a slice of B, a strip of A, sums */
     int64_t counter_bytes, panel_bytes, b_bytes, a_bytes, sum_bytes;
 } amx_gemm;
@@ -18,6 +22,25 @@ typedef struct amx_run {
     amx_queue queue;
 } amx_run;
 
+/* Steps along K; all at once where it is short. */
+static int64_t depth_of(const spk_problem *problem, const spk_params *params)
+{
+    const int64_t depth = SPK_TUNED(ROW, params, DEPTH), padded = amx_padded(problem->k);
+    return depth > 0 && depth < padded ? depth : padded;
+}
+
+/* Groups of strips: each strip alone where K is taken at once; else as few as leave the sums some room in the second cache, and every
+ * thread a unit. */
+static int64_t groups_of(const spk_problem *problem, const spk_params *params, int64_t strips, int64_t panels, int64_t slices, int threads)
+{
+    enum { SUMS = 65536 };
+    if (depth_of(problem, params) == amx_padded(problem->k))
+        return strips;
+    const int64_t fitting = tile_ceil(strips * AMX_STRIP * tile_ceil(panels, slices) * AMX_PANEL, SUMS), least = tile_ceil(threads, slices),
+                  groups = fitting > least ? fitting : least;
+    return groups < strips ? groups : strips;
+}
+
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
@@ -28,18 +51,26 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "tiles pay from 16 x 16 on";
     else if (columns > 64 && problem->n <= columns / 2)
         *why = "a smaller COLUMNS makes the same slices";
+    else if (SPK_TUNED(ROW, params, DEPTH) >= problem->k && SPK_TUNED(ROW, params, DEPTH) > 0)
+        *why = "DEPTH=0 makes the same step";
     return *why == NULL;
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
     const int64_t strips = tile_ceil(problem->m, AMX_STRIP), panels = tile_ceil(problem->n, AMX_PANEL), k = amx_padded(problem->k);
-    const double slices = (double)amx_slices(panels, SPK_TUNED(ROW, params, COLUMNS));
+    const int64_t whole_slices = amx_slices(panels, SPK_TUNED(ROW, params, COLUMNS));
+    const double slices = (double)whole_slices;
     const double tiles = (double)(strips * panels * 4 * k / amx_step(problem->k));
-    const double threads = device->executor.threads > 0 ? device->executor.threads : 1, copies = threads > slices ? threads : slices;
-    const double bytes = copies / slices * (double)(2 * k * panels * AMX_PANEL) + slices * (double)(3 * k * problem->m) +
+    const double threads = device->executor.threads > 0 ? device->executor.threads : 1,
+                 groups = (double)groups_of(problem, params, strips, panels, whole_slices, device->executor.threads);
+    const bool steps = depth_of(problem, params) < k;
+    /* A copy of a slice that leaves the second cache no room is read from the last. */
+    const bool far = !steps && (double)(2 * k * AMX_PANEL * tile_ceil(panels, whole_slices)) > 0.4 * (double)device->l2_bytes;
+    const double copies = steps ? groups : threads > slices ? threads / slices : 1;
+    const double bytes = copies * (double)(2 * k * panels * AMX_PANEL) + slices * (double)(3 * k * problem->m) +
                          (double)(problem->m * panels * AMX_PANEL * 4);
-    return amx_cost(problem, device, tiles, bytes, (double)strips * slices);
+    return amx_cost(problem, device, far ? 1.4 * tiles : tiles, bytes, groups * slices);
 }
 
 static void unbind(spk_bound *bound)
@@ -58,69 +89,104 @@ static spk_status bind(spk_bound *bound)
     state->strips = tile_ceil(problem->m, AMX_STRIP);
     state->panels = tile_ceil(problem->n, AMX_PANEL);
     state->padded = amx_padded(problem->k);
+    state->depth = depth_of(problem, &bound->params);
     state->slices = amx_slices(state->panels, SPK_TUNED(ROW, &bound->params, COLUMNS));
     state->workers = spk_problem_flops(problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
+    state->groups = groups_of(problem, &bound->params, state->strips, state->panels, state->slices, bound->device->executor.threads);
     const int64_t widest = tile_ceil(state->panels, state->slices);
     state->counter_bytes = state->slices * (int64_t)sizeof(amx_counter);
-    state->panel_bytes = state->padded * (AMX_PAIR_BYTES / 2);
+    state->panel_bytes = state->depth * (AMX_PAIR_BYTES / 2);
     state->b_bytes = widest * state->panel_bytes;
-    state->a_bytes = AMX_STRIP * state->padded * 2;
-    state->sum_bytes = AMX_STRIP * widest * AMX_PANEL * 4;
+    state->a_bytes = AMX_STRIP * state->depth * 2;
+    state->sum_bytes = tile_ceil(state->strips, state->groups) * AMX_STRIP * widest * AMX_PANEL * 4;
     bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * (state->b_bytes + state->a_bytes + state->sum_bytes));
     bound->state = state;
     return SPK_OK;
 }
 
-/* Panels, and the least of their numbers. */
-static int take_slice(const amx_run *run, amx_range panels, char *to)
+/* Panels of rows k0 .. k0 + depth of B, and the least of their numbers. */
+static int take_slice(const amx_run *run, amx_range panels, int64_t k0, int64_t depth, char *to)
 {
     const spk_problem *problem = &run->bound->problem;
     const STORED *b = run->args->b;
-    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b), padded = run->state->padded,
-                  step = problem->b.layout == SPK_ROW_MAJOR ? AMX_COPY_ROWS : padded;
+    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b),
+                  step = problem->b.layout == SPK_ROW_MAJOR ? AMX_COPY_ROWS : depth;
     S(pair_least) least = S(least_of_none)();
-    for (int64_t k = 0; k < padded; k += step)
-        for (int64_t panel = panels.begin; panel < panels.end; panel++)
-            S(amx_copy_panel)(problem->b.layout, b + k * row_step + panel * AMX_PANEL * col_step, problem->b.ld, problem->k - k,
-                              padded - k < step ? padded - k : step, problem->n - panel * AMX_PANEL,
+    for (int64_t k = 0; k < depth; k += step)
+        for (int64_t panel = panels.begin; panel < panels.end; panel++) {
+            const STORED *from = b + (k0 + k) * row_step + panel * AMX_PANEL * col_step;
+            for (int64_t ahead = step; k + ahead < depth && ahead < 2 * step && k0 + k + ahead < problem->k; ahead++)
+                __builtin_prefetch(from + ahead * row_step, 0, 2);
+            S(amx_copy_panel)(problem->b.layout, from, problem->b.ld, problem->k - k0 - k, depth - k < step ? depth - k : step,
+                              problem->n - panel * AMX_PANEL,
                               to + (panel - panels.begin) * run->state->panel_bytes + k * (AMX_PAIR_BYTES / 2), &least);
+        }
     return S(least_number)(least);
 }
 
-/* A strip, and the least of its numbers. */
-static int take_strip(const amx_run *run, int64_t i, int64_t rows, STORED *to)
+/* Columns k0 .. k0 + depth of a strip, and the least of their numbers. */
+static int take_strip(const amx_run *run, int64_t i, int64_t rows, int64_t k0, int64_t depth, STORED *to)
 {
     const spk_operand *a = &run->bound->problem.a;
-    const int64_t row_step = spk_operand_row_step(a);
+    const int64_t row_step = spk_operand_row_step(a), col_step = spk_operand_col_step(a), left = run->bound->problem.k - k0;
     S(pair_least) least = S(least_of_none)();
-    S(amx_copy_strip)((const STORED *)run->args->a + i * AMX_STRIP * row_step, row_step, spk_operand_col_step(a), rows,
-                      run->bound->problem.k, run->state->padded, to, &least);
+    S(amx_copy_strip)((const STORED *)run->args->a + i * AMX_STRIP * row_step + k0 * col_step, row_step, col_step, rows,
+                      left < depth ? left : depth, depth, to, &least);
     return S(least_number)(least);
 }
 
-static void work(void *arg, int64_t worker)
+/* A thread at work. */
+typedef struct amx_worker {
+    const amx_run *run;
+    int64_t slice; /* that it has copied, of all of K; -1: none */
+    int least;     /* of the numbers that it copied of B last */
+    char *panels, *sums;
+    STORED *copy; /* of a strip */
+} amx_worker;
+
+/* Strips times the panels: a step along K after the other. */
+static void multiply(amx_worker *worker, int64_t slice, amx_range strips)
 {
-    const amx_run *run = arg;
+    const amx_run *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
     const amx_gemm *state = run->state;
-    char *slice = (char *)run->args->workspace + state->counter_bytes + worker * (state->b_bytes + state->a_bytes + state->sum_bytes),
-         *copy = slice + state->b_bytes, *sums = copy + state->a_bytes;
-    amx_place place = {.slice = -1, .first = worker * state->slices / state->workers};
-    int64_t number = -1;
-    int least_b = 0;
-    amx_begin(amx_step(problem->k));
-    while (amx_take(&run->queue, &place)) {
-        const amx_range panels = amx_part(state->panels, place.slice, state->slices);
-        if (place.slice != number)
-            least_b = take_slice(run, panels, slice);
-        number = place.slice;
-        const int64_t rows = amx_strip_rows(problem->m, place.unit), columns = (panels.end - panels.begin) * AMX_PANEL,
-                      column0 = panels.begin * AMX_PANEL, left = problem->n - column0;
-        amx_strip strip = amx_copied_strip(copy, rows, state->padded);
-        strip.exact = !S(pairs_are_exact)(take_strip(run, place.unit, rows, (STORED *)(void *)copy), least_b);
-        T(amx_multiply)(&strip, rows, slice, state->panel_bytes, panels.end - panels.begin, sums);
-        amx_finish(problem, run->args, sums, columns, place.unit * AMX_STRIP, rows, column0, left < columns ? left : columns);
-    }
+    const amx_range panels = amx_part(state->panels, slice, state->slices);
+    const int64_t count = panels.end - panels.begin, columns = count * AMX_PANEL, column0 = panels.begin * AMX_PANEL,
+                  left = problem->n - column0;
+    bool exact = false; /* one strip's step, and so all that follow: sums of float instructions may be denormal */
+    int64_t k = 0;
+    do {
+        const int64_t depth = state->padded - k < state->depth ? state->padded - k : state->depth;
+        if (slice != worker->slice)
+            worker->least = take_slice(run, panels, k, depth, worker->panels);
+        worker->slice = state->depth < state->padded ? -1 : slice;
+        for (int64_t i = strips.begin; i < strips.end; i++) {
+            const int64_t rows = amx_strip_rows(problem->m, i);
+            char *sums = worker->sums + (i - strips.begin) * AMX_STRIP * columns * 4;
+            amx_strip strip = amx_copied_strip(worker->copy, rows, depth);
+            exact |= !S(pairs_are_exact)(take_strip(run, i, rows, k, depth, worker->copy), worker->least);
+            strip.exact = exact;
+            strip.adds = k > 0;
+            T(amx_multiply)(&strip, rows, worker->panels, state->panel_bytes, count, sums);
+            if (k + depth >= state->padded)
+                amx_finish(problem, run->args, sums, columns, i * AMX_STRIP, rows, column0, left < columns ? left : columns);
+        }
+        k += depth;
+    } while (k < state->padded);
+}
+
+static void work(void *arg, int64_t number)
+{
+    const amx_run *run = arg;
+    const amx_gemm *state = run->state;
+    amx_worker worker = {.run = run, .slice = -1};
+    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->b_bytes + state->a_bytes + state->sum_bytes);
+    worker.copy = (STORED *)(void *)(worker.panels + state->b_bytes);
+    worker.sums = worker.panels + state->b_bytes + state->a_bytes;
+    amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
+    amx_begin(amx_step(run->bound->problem.k));
+    while (amx_take(&run->queue, &place))
+        multiply(&worker, place.slice, amx_part(state->strips, place.unit, state->groups));
     tile_release();
 }
 
@@ -130,7 +196,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const amx_gemm *state = bound->state;
     if (bound->problem.m == 0 || bound->problem.n == 0)
         return SPK_OK;
-    amx_run run = {.bound = bound, .args = args, .state = state, .queue = {state->slices, state->strips, args->workspace}};
+    amx_run run = {.bound = bound, .args = args, .state = state, .queue = {state->slices, state->groups, args->workspace}};
     amx_open(&run.queue);
     spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;

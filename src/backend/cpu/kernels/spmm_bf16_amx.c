@@ -1,8 +1,8 @@
 /* spmm_bf16_amx: D = epilogue(A_bsr B) in bfloat16 with float32 sums, with AMX. Blocks of 16 x 16 and more, any layout, orientation, N and
- * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies its slice as pairs of rows in
- * panels of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches. Blocks whose sides are
- * whole tiles are read where they are; of others a strip is copied before it is multiplied, and static values once and for all. Bound: what
- * comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
+ * epilogue. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows; each copies what its strips need of its slice
+ * as pairs of rows in panels of 32 columns, which stay in its second cache, where one copy for all would come from other cores' caches.
+ * Blocks whose sides are whole tiles are read where they are; of others a strip is copied before it is multiplied, and static values once
+ * and for all. Bound: what comes from the last cache (A for each slice, B for each thread), then the tiles' loads. */
 #define ROW spmm_bf16_amx
 #include "backend/cpu/kernels/amx_types.h"
 
@@ -14,8 +14,8 @@ typedef struct amx_spmm {
     STORED *kept;                           /* static values, copied; NULL: there are none */
     bool ready;
     int least; /* of their numbers */
-    /* the workspace, in bytes: counters; of each worker a slice of B, a strip of A, sums */
-    int64_t counter_bytes, panel_bytes, b_bytes, a_bytes, sum_bytes;
+    /* the workspace, in bytes: counters; of each worker a slice of B, a strip of A, sums, the least numbers of B's block rows */
+    int64_t counter_bytes, panel_bytes, b_bytes, a_bytes, sum_bytes, least_bytes;
 } amx_spmm;
 
 typedef struct amx_run {
@@ -25,12 +25,14 @@ typedef struct amx_run {
     amx_queue queue;
 } amx_run;
 
+enum { NOT_COPIED = -1 };
+
 /* A thread at work. */
 typedef struct amx_worker {
     const amx_run *run;
     int64_t number;  /* of the slice that it has; -1: none yet */
     amx_range slice; /* its panels */
-    int least;       /* of their numbers */
+    int32_t *least;  /* of the numbers of their block rows; NOT_COPIED */
     char *panels, *sums;
     STORED *copy; /* of a strip */
 } amx_worker;
@@ -70,6 +72,11 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
     return amx_cost(problem, device, tiles, bytes, (double)tile_grid_rows(problem) * (double)tile_ceil(rows, AMX_STRIP) * slices);
 }
 
+static int64_t worker_bytes(const amx_spmm *state)
+{
+    return state->b_bytes + state->a_bytes + state->sum_bytes + state->least_bytes;
+}
+
 static void unbind(spk_bound *bound)
 {
     amx_spmm *state = bound->state;
@@ -107,9 +114,10 @@ static spk_status bind(spk_bound *bound)
     state->b_bytes = widest * state->panel_bytes;
     state->a_bytes = state->in_place || problem->static_values ? 0 : longest * AMX_STRIP * state->padded_cols * 2;
     state->sum_bytes = AMX_STRIP * widest * AMX_PANEL * 4;
+    state->least_bytes = tile_ceil(view->grid_cols * (int64_t)sizeof(int32_t), 64) * 64;
     if (problem->static_values)
         SPK_GOTO(spk_alloc(&bound->device->mem, copied > 0 ? (size_t)copied : 1, sizeof *state->kept, &state->kept));
-    bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * (state->b_bytes + state->a_bytes + state->sum_bytes));
+    bound->workspace_bytes = (size_t)(state->counter_bytes + state->workers * worker_bytes(state));
     return SPK_OK;
 done:
     unbind(bound);
@@ -135,27 +143,45 @@ static int64_t rows_of(const spk_bound *bound, int64_t block_row, int64_t i)
     return amx_strip_rows(left < bound->view.block_rows ? left : bound->view.block_rows, i);
 }
 
-/* The panels of a slice. */
+/* None of a slice's panels yet. */
 static void take_slice(amx_worker *worker, int64_t slice)
+{
+    worker->number = slice;
+    worker->slice = amx_part(worker->run->state->panels, slice, worker->run->state->slices);
+    for (int64_t block = 0; block < worker->run->bound->view.grid_cols; block++)
+        worker->least[block] = NOT_COPIED;
+}
+
+/* The panels' rows beside one block. */
+static void take_rows(amx_worker *worker, int64_t block)
 {
     const spk_bsr_view *view = &worker->run->bound->view;
     const spk_problem *problem = &worker->run->bound->problem;
     const amx_spmm *state = worker->run->state;
-    const STORED *b = worker->run->args->b;
-    const int64_t row_step = spk_operand_row_step(&problem->b), col_step = spk_operand_col_step(&problem->b);
+    const int64_t k = block * view->block_cols, left = view->cols - k, rows = left < view->block_cols ? left : view->block_cols,
+                  col_step = spk_operand_col_step(&problem->b);
+    const STORED *b = (const STORED *)worker->run->args->b + k * spk_operand_row_step(&problem->b);
+    char *to = worker->panels + block * state->padded_cols * (AMX_PAIR_BYTES / 2);
     S(pair_least) least = S(least_of_none)();
-    worker->number = slice;
-    worker->slice = amx_part(state->panels, slice, state->slices);
-    for (int64_t block = 0; block < view->grid_cols; block++)
-        for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++) {
-            const int64_t k = block * view->block_cols, n = panel * AMX_PANEL, left = view->cols - k;
-            S(amx_copy_panel)(problem->b.layout, b + k * row_step + n * col_step, problem->b.ld,
-                              left < view->block_cols ? left : view->block_cols, state->padded_cols, problem->n - n,
-                              worker->panels + (panel - worker->slice.begin) * state->panel_bytes +
-                                  block * state->padded_cols * (AMX_PAIR_BYTES / 2),
-                              &least);
-        }
-    worker->least = S(least_number)(least);
+    for (int64_t panel = worker->slice.begin; panel < worker->slice.end; panel++, to += state->panel_bytes) {
+        const int64_t n = panel * AMX_PANEL;
+        S(amx_copy_panel)(problem->b.layout, b + n * col_step, problem->b.ld, rows, state->padded_cols, problem->n - n, to, &least);
+    }
+    worker->least[block] = S(least_number)(least);
+}
+
+/* The panels' rows beside the blocks of a block row, and the least of their numbers. */
+static int take_panels(amx_worker *worker, int64_t block_row)
+{
+    const spk_bsr_view *view = &worker->run->bound->view;
+    int least = S(LEAST_OF_NONE);
+    for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++) {
+        const int32_t block = view->columns[p];
+        if (worker->least[block] == NOT_COPIED)
+            take_rows(worker, block);
+        least = worker->least[block] < least ? worker->least[block] : least;
+    }
+    return least;
 }
 
 /* Bytes of numbers that stay where they are. */
@@ -205,9 +231,10 @@ static void work(void *arg, int64_t number)
     const spk_problem *problem = &run->bound->problem;
     const amx_spmm *state = run->state;
     amx_worker worker = {.run = run, .number = -1};
-    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * (state->b_bytes + state->a_bytes + state->sum_bytes);
+    worker.panels = (char *)run->args->workspace + state->counter_bytes + number * worker_bytes(state);
     worker.copy = (STORED *)(void *)(worker.panels + state->b_bytes);
     worker.sums = worker.panels + state->b_bytes + state->a_bytes;
+    worker.least = (int32_t *)(void *)(worker.sums + state->sum_bytes);
     amx_place place = {.slice = -1, .first = number * state->slices / state->workers};
     amx_begin(state->step);
     while (amx_take(&run->queue, &place)) {
@@ -217,9 +244,9 @@ static void work(void *arg, int64_t number)
         if (place.slice != worker.number)
             take_slice(&worker, place.slice);
         amx_strip strip;
-        const int least = take_strip(&worker, block_row, i, rows, &strip);
+        const int least_b = take_panels(&worker, block_row), least = take_strip(&worker, block_row, i, rows, &strip);
         const int64_t count = worker.slice.end - worker.slice.begin, columns = count * AMX_PANEL, column0 = worker.slice.begin * AMX_PANEL;
-        strip.exact = !S(pairs_are_exact)(least, worker.least);
+        strip.exact = !S(pairs_are_exact)(least, least_b);
         T(amx_multiply)(&strip, rows, worker.panels, state->panel_bytes, count, worker.sums);
         amx_finish(problem, run->args, worker.sums, columns, block_row * run->bound->view.block_rows + i * AMX_STRIP, rows, column0,
                    problem->n - column0 < columns ? problem->n - column0 : columns);
