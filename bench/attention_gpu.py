@@ -13,6 +13,7 @@ import contextlib
 import ctypes as C
 import datetime
 import gc
+import itertools
 import json
 import math
 import os
@@ -28,15 +29,25 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from race.attention_peers import PEERS, bars, takes_part, version  # noqa: E402
-from race.library import I64, Indices, Library, TuneOptions, sized  # noqa: E402
+from race.library import I64, DeviceIndices, Indices, Library, TuneOptions, sized  # noqa: E402
 
-BF16, TOP_LEFT, ESTIMATE = 4, 1, 1
+BF16, TOP_LEFT, ESTIMATE, I32, DEVICE = 4, 1, 1, 0, 1
 
 
-def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False, page=0):
-    """kept: blocks of a block row. spread: some rows have several times as many as others. page: ours finds K and V by a table of pages of so many rows; others do not."""
+def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False, page=0, documents=(), deferred=False):
+    """kept: blocks of a block row. spread: some rows have several times as many as others. page: ours finds K and V by a table of pages of so many rows; others do not. documents: the
+    lengths of packed sequences. deferred: the mask's lists are on the device only, new at every step."""
     return dict(name=name, batch=batch, heads=heads, heads_kv=heads_kv or heads, queries=queries, keys=keys or queries, depth=depth, causal=causal, window=window, block=block,
-                kept=kept, lists=lists, spread=spread, page=page)
+                kept=kept, lists=lists, spread=spread, page=page, documents=list(documents), deferred=deferred)
+
+
+def lengths(count, least, most, tokens):
+    """So many lengths between `least` and `most`, of so many tokens in all."""
+    numbers, drawn = random.Random(11), []
+    for left in range(count - 1, -1, -1):
+        rest = tokens - sum(drawn)
+        drawn.append(numbers.randint(max(least, rest - left * most), min(most, rest - left * least)))
+    return drawn
 
 
 CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
@@ -48,11 +59,15 @@ CASES += [case("seed-s512-d64", 8, 512, 64),
           case("b64-13-s16384-d128", 16, 16384, 128, block=64, kept=33, lists=16), case("b64-13-gqa-s16384-d128", 16, 16384, 128, heads_kv=4, block=64, kept=33, lists=4),
           case("b64-10-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16), case("b64-top64-s109632-d128", 7, 109632, 128, block=64, kept=64, lists=7),
           case("b128-13-uneven-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16, spread=True),
+          case("b128-13-uneven-deferred-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16, spread=True, deferred=True),
+          case("documents-even-t65536-d128", 16, 65536, 128, causal=1, documents=[4096] * 16),
+          case("documents-uneven-t65536-d128", 16, 65536, 128, causal=1, documents=lengths(16, 100, 8000, 65536)),
           case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024), case("window1024-s16384-d64", 16, 16384, 64, causal=1, window=1024),
           case("decode-32x8192", 32, 1, 128, heads_kv=8, batch=32, keys=8192), case("decode-1x131072", 32, 1, 128, heads_kv=8, keys=131072),
           case("decode-32x8192-pages64", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=64), case("decode-32x8192-pages16", 32, 1, 128, heads_kv=8, batch=32, keys=8192, page=16)]
 
-FLEX_CASES = ("full-s4096-d64", "causal-s4096-d64", "full-s4096-d128", "causal-s4096-d128", "b128-13-s16384-d128", "b128-13-s16384-d64", "b64-13-s16384-d128",
+FLEX_CASES = ("full-s4096-d64", "causal-s4096-d64", "full-s4096-d128", "causal-s4096-d128", "b128-13-s16384-d128", "b128-50-s16384-d128", "b128-5-s32768-d128",
+              "b128-13-s16384-d64", "b64-13-s16384-d128",
               "window1024-s16384-d128", "decode-32x8192")
 
 
@@ -63,6 +78,17 @@ def mask_lists(c):
     def kept(row):
         return max(1, min(across, round(c["kept"] * 0.3 * (numbers.random() + 1e-3) ** -0.7))) if c["spread"] else c["kept"]
     return [sorted(numbers.sample(range(across), kept(row))) for row in range(c["lists"] * down)]
+
+
+def make_deferred(library, c, lists):
+    """The same where only the device knows the lists, and the arrays, which have to stay."""
+    counts = torch.tensor([0] + [len(row) for row in lists])
+    arrays = counts.cumsum(0).int().cuda(), torch.tensor([column for row in lists for column in row], dtype=torch.int32, device="cuda")
+    made = C.c_void_p()
+    indices = sized(DeviceIndices, rows=len(lists) * c["block"], cols=c["keys"], block_rows=c["block"], block_cols=c["block"], nnzb=len(arrays[1]), row_offsets=arrays[0].data_ptr(),
+                    col_indices=arrays[1].data_ptr(), index_type=I32, index_memory=DEVICE, deferred=1, stream=torch.cuda.current_stream().cuda_stream, longest_row=int(counts.max()))
+    library.check(library.lib.spk_pattern_create(library.context, C.byref(indices), C.byref(made)))
+    return made, arrays
 
 
 def make_pattern(library, c, lists):
@@ -94,15 +120,20 @@ def in_pages(c, k, v):
 
 
 class Ours:
-    def __init__(self, library, c, pattern, q, k, v, paged, tune):
+    def __init__(self, library, c, lists, q, k, v, paged, tune, exclude=None):
+        pattern, self.arrays = make_deferred(library, c, lists) if c["deferred"] else (make_pattern(library, c, lists) if lists else None, None)
         operation = library.operations["attention"]
         given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
         pointers = {"q": q.data_ptr(), "k": k.data_ptr(), "v": v.data_ptr()}
         if c["page"]:
             given.update(paged[0], key_lengths=1)
             pointers.update({name: array.data_ptr() for name, array in paged[1].items()})
+        if c["documents"]:
+            given["sequences"], ends = len(c["documents"]), torch.tensor(c["documents"]).cumsum(0).int().cuda()
+            pointers.update(query_ends=ends.data_ptr(), key_ends=ends.data_ptr())
+            self.arrays = ends
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
-        options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE)
+        options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE, exclude=exclude)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
         self.out, self.choice = torch.full_like(q, math.nan), library.choice(self.plan)
@@ -118,6 +149,9 @@ class Ours:
 def seen(c, lists, head, row):
     """Which keys a query of a head sees."""
     keys = torch.ones(c["keys"], dtype=torch.bool)
+    for end in itertools.accumulate(c["documents"]):
+        keys[:end] &= row < end
+        keys[end:] &= row >= end
     if c["causal"]:
         keys[row + 1:] = False
     if c["window"]:
@@ -146,8 +180,9 @@ def kept_pairs(c, lists):
     """Of all heads and items."""
     if lists:
         return sum(map(len, lists)) * c["block"] ** 2 * (c["heads"] // c["lists"]) * c["batch"]
-    rows = c["queries"]
-    each = sum(min(i + 1, c["window"] or c["keys"]) for i in range(rows)) if c["causal"] else rows * c["keys"]
+    each = 0
+    for rows in c["documents"] or [c["queries"]]:
+        each += sum(min(i + 1, c["window"] or c["keys"]) for i in range(rows)) if c["causal"] else rows * c["keys"]
     return each * c["heads"] * c["batch"]
 
 
@@ -214,20 +249,20 @@ def measured(library, c, device, options):
     lists, paged = mask_lists(c) if c["block"] else None, in_pages(c, k, v) if c["page"] else (None, None)
     flops = 4 * kept_pairs(c, lists) * c["depth"]
     launches = max(1, min(20, int(5e11 / flops)))
-    graphs, failed, ours = {}, {}, None
+    graphs, calls, failed, made = {}, {}, {}, {} # calls: they hold the arrays that their graphs read
     for name in options.peers:
         if name not in options.joined(c):
             continue
         try:
             with within(options.peer_s):
-                if name == "ours":
-                    ours = Ours(library, c, make_pattern(library, c, lists) if lists else None, q, k, v, paged, options.tune)
-                    call = ours.run
+                if name in ("ours", "own"):
+                    made[name] = Ours(library, c, lists, q, k, v, paged, options.tune, b"cudnn_attention" if name == "own" else None)
+                    call = made[name].run
                 else:
                     call = PEERS[name](c, q, k, v, lists, paged[1])
                 call()
                 torch.cuda.synchronize()
-            graphs[name] = graph_of(call, launches)
+            graphs[name], calls[name] = graph_of(call, launches), call
         except Exception as reason: # whatever a peer raises, the others go on
             failed[name] = in_words(reason)
             torch.cuda.synchronize()
@@ -236,7 +271,7 @@ def measured(library, c, device, options):
     errors = {name: float(f"{error(c, lists, q, k, v, out):.2g}") for name, (_, out) in graphs.items()}
     failed.update({name: f"wrong: error {found:g}" for name, found in errors.items() if found > 0.02})
     right = [name for name in graphs if name not in failed]
-    result = {**c, "chosen": ours.choice if ours else None, "us": {name: round(us[name], 3) for name in right},
+    result = {**c, "chosen": made["ours"].choice if "ours" in made else None, "us": {name: round(us[name], 3) for name in right},
               "tflops": {name: round(flops / us[name] / 1e6, 1) for name in right}, "errors": errors,
               "ratios": {name: round(statistics.median(b / a for a, b in zip(times["ours"], times[name])), 4) for name in right if name != "ours" and "ours" in right}}
     eager = [name for name, (graph, _) in graphs.items() if hasattr(graph, "eager")]
@@ -244,7 +279,9 @@ def measured(library, c, device, options):
         result["eager"] = eager
     if failed:
         result["failed"] = failed
-    if ours:
+    if "own" in made:
+        result["own"] = made["own"].choice
+    for ours in made.values():
         library.destroy_plan(ours.plan)
     return result
 

@@ -55,7 +55,11 @@ for step in "${steps[@]}"; do
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"
         ;;
-    attention) run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --limit-s 280 --out "$results/$name-attention.json" ;;
+    attention)
+        run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --peers cudnn,fa4,own --limit-s 280 --out "$results/$name-attention.json"
+        # in a process of its own, because compiling takes minutes: what was measured before stands
+        run 300 python3 bench/attention_gpu.py --library "$library" --device "$device" --peers flex --limit-s 240 --only b128 --out "$results/$name-attention-flex.json"
+        ;;
     attention-backward)
         run 200 python3 bench/attention_backward_gpu.py --library "$library" --device "$device" --limit-s 180 --out "$results/$name-attention-backward.json"
         ;;

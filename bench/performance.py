@@ -111,9 +111,9 @@ def against_table(chosen):
 
 
 def properties_table(chosen):
-    """What tests/device/attention.py found: how many runs differed from the first, and how far merged halves of the keys are off."""
+    """What tests/device/attention.py found: how many runs differed from the first, how far merged halves of the keys are off, and O and LSE from float32."""
     return table(["what", "problem", "runs", "differ", "off: LSE, O"],
-                 [[r["what"], r["problem"], str(r.get("runs", 1)), str(r["differ"]), f"{digits(r['lse_off'])}, {digits(r['o_off'])}" if "lse_off" in r else "-"]
+                 [[r["what"], r["problem"], str(r.get("runs", 1)), str(r["differ"]), f"{digits(r['lse_off'])}, {digits(r['o_off'])}" if "lse_off" in r else digits(r["off"]) if "off" in r else "-"]
                   for _, d in chosen for r in d["results"]])
 
 

@@ -28,7 +28,7 @@ def kind_of(document):
         return "attention"
     if "attention_backward" in document:
         return "attention_backward"
-    if results and all("what" in r and "runs" in r or "lse_off" in r for r in results):
+    if results and all("what" in r and ("runs" in r or "lse_off" in r or "off" in r) for r in results):
         return "properties"
     if "burn" in document:
         return "burn"

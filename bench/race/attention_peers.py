@@ -37,8 +37,15 @@ def fa4(c, q, k, v, lists, paged):
         full = packed(c, lists, max(map(len, lists)), q.device)
         options["block_sparse_tensors"] = BlockSparseTensorsTorch(torch.zeros_like(full[0]), torch.zeros_like(full[1][..., :1]), *full, block_size=(c["block"], c["block"]))
 
+    if c["documents"]:
+        ends = torch.tensor([0, *c["documents"]]).cumsum(0).int().to(q.device)
+        q, k, v = q[0], k[0], v[0]
+        options.update(cu_seqlens_q=ends, cu_seqlens_k=ends, max_seqlen_q=max(c["documents"]), max_seqlen_k=max(c["documents"]))
+
     def call():
         with torch.no_grad():
+            if c["documents"]:
+                return flash_attn_varlen_func(q, k, v, **options)[0].transpose(0, 1).unsqueeze(0)
             if paged:
                 return flash_attn_varlen_func(q, paged["k"], paged["v"], page_table=paged["page_table"].view(c["batch"], -1), seqused_k=paged["key_ends"], **options)[0].transpose(1, 2)
             return flash_attn_func(q, k, v, **options)[0].transpose(1, 2)
@@ -80,12 +87,12 @@ def flex(c, q, k, v, lists, paged):
     return call
 
 
-PEERS = {"cudnn": cudnn, "fa4": fa4, "flex": flex}
+PEERS = {"cudnn": cudnn, "fa4": fa4, "flex": flex, "own": None}
 
 
 def takes_part(name, c):
-    """cuDNN takes no masks of blocks or windows through PyTorch."""
-    return name != "cudnn" or not (c["block"] or c["window"])
+    """cuDNN takes no masks of blocks, windows or packed sequences through PyTorch. `own` is ours without cuDNN, where that decodes as fast."""
+    return c["queries"] == 1 if name == "own" else name != "cudnn" or not (c["block"] or c["window"] or c["documents"])
 
 
 def version(name):
@@ -95,13 +102,13 @@ def version(name):
         except importlib.metadata.PackageNotFoundError as missing:
             return f"{missing.name} is not installed"
     return {"cudnn": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}", "fa4": installed("flash-attn-4", "nvidia-cutlass-dsl", "quack-kernels"),
-            "flex": f"PyTorch {torch.__version__}, {installed('triton')}"}[name]
+            "own": "this library without cudnn_attention", "flex": f"PyTorch {torch.__version__}, {installed('triton')}"}[name]
 
 
 def kinds(c):
     """The groups of a case: those with a depth are of whole and causal attention at 64 and 128."""
-    if c["block"] or c["window"] or c["queries"] == 1:
-        return ("all", "blocks" if c["block"] else "window" if c["window"] else "decode")
+    if c["block"] or c["window"] or c["queries"] == 1 or c["documents"]:
+        return ("all", "blocks" if c["block"] else "window" if c["window"] else "documents" if c["documents"] else "decode")
     return ("all", "dense", *(("d64 and d128", f"{'causal' if c['causal'] else 'full'} d{c['depth']}") if c["depth"] in (64, 128) and c["queries"] >= 4096 else ()))
 
 
@@ -109,7 +116,7 @@ def bars(results):
     """Of each peer and of the best of them, by kind of case: how many cases, the geometric mean of its time over ours, the least."""
     found = {}
     for r in results:
-        ratios = r.get("ratios", {})
+        ratios = {name: ratio for name, ratio in r.get("ratios", {}).items() if name != "own"}
         for name, ratio in [*ratios.items(), *([("best", min(ratios.values()))] if ratios else [])]:
             for group in kinds(r):
                 found.setdefault(name, {}).setdefault(group, []).append(ratio)

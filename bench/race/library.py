@@ -22,6 +22,11 @@ class Indices(C.Structure):
                 ("nnzb", C.c_int64), ("row_offsets", C.c_void_p), ("col_indices", C.c_void_p), ("index_type", C.c_int), ("index_memory", C.c_int)]
 
 
+class DeviceIndices(C.Structure):
+    """All of spk_bsr_indices: those of a mask on the device."""
+    _fields_ = [*Indices._fields_, ("deferred", C.c_int), ("stream", C.c_void_p), ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
+
+
 class OperationInfo(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("takes_pattern", C.c_int), ("name", C.c_char_p), ("formula", C.c_char_p),
                 ("problem_type", C.c_char_p), ("args_type", C.c_char_p), ("problem_bytes", C.c_size_t), ("args_bytes", C.c_size_t),

@@ -28,16 +28,29 @@ raw_attention = torch.ops.sparse_autotune._attention.default._op  # what OpOverl
 raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 
 
+_hopper: dict[int, bool] = {}
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _is_hopper(device: int) -> bool:
+    if device not in _hopper:
+        _hopper[device] = torch.cuda.get_device_capability(device)[0] == 9
+    return _hopper[device]
+
+
 def has_gradients(q: Tensor, masked: bool) -> bool:
     """Whether sa.attention is the one to compute gradients. What stands in for PyTorch's functions asks here, and leaves the rest to them.
 
-    On a GPU PyTorch's gradients are faster where nothing but causality hides keys (bench/results/gpu-*-attention-backward.json). A mask of blocks
-    they would multiply as a whole. For other types and depths than these sa.attention has a slow kernel only.
+    On Hopper the kernel of depths from 16 to 128 is faster than PyTorch's choice. Elsewhere PyTorch's gradients are the faster ones where nothing but causality
+    hides keys; a mask of blocks they would multiply as a whole (bench/results/gpu-*-attention-backward*.json). For other types and depths sa.attention has a
+    slow kernel only.
     """
     if q.device.type != "cuda":
         return True
     depth = q.shape[-1]
-    return masked and q.dtype in (torch.float16, torch.bfloat16) and depth % 8 == 0 and 16 <= depth <= 160
+    if q.dtype not in (torch.float16, torch.bfloat16) or depth % 8 != 0 or depth < 16:
+        return False
+    return depth <= (160 if masked else 128 if _is_hopper(q.get_device()) else 0)
 
 
 def no_tangents(name: str) -> NoReturn:

@@ -2,7 +2,7 @@
 """Attention on an NVIDIA GPU, what `sparsek check` does not see: tests/device/attention.py --library build/release/libsparsek.so [--json FILE] [--runs 1000]
 
 Equal bits over many runs; halves of the keys that agree when they are merged by LSE; lengths, page tables and
-tiles of bits that change between replays of a CUDA graph. Needs PyTorch. Exit code 1 where something differs.
+tiles of bits that change between replays of a CUDA graph; problems of so many tiles that the last ones are shared out, or that lists are sorted on the device. Needs PyTorch. Exit code 1 where something differs.
 """
 import argparse
 import ctypes as C
@@ -14,15 +14,9 @@ import sys
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from race.library import Library, TuneOptions, sized  # noqa: E402
+from race.library import DeviceIndices, Library, TuneOptions, sized  # noqa: E402
 
 BF16, BOTTOM_RIGHT, ESTIMATE, INT32, DEVICE = 4, 2, 1, 0, 1
-
-
-class DeviceIndices(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("rows", C.c_int64), ("cols", C.c_int64), ("block_rows", C.c_int64), ("block_cols", C.c_int64), ("nnzb", C.c_int64),
-                ("row_offsets", C.c_void_p), ("col_indices", C.c_void_p), ("index_type", C.c_int), ("index_memory", C.c_int), ("deferred", C.c_int), ("stream", C.c_void_p),
-                ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
 
 
 def stream():
@@ -30,15 +24,18 @@ def stream():
 
 
 class Mask:
-    """Lists of `kept` random blocks in each block row, for each of `lists` lists, on the device."""
+    """Lists of `kept` random blocks in each block row (uneven: of so many at most), for each of `lists` lists, on the device."""
 
-    def __init__(self, library, queries, keys, block, kept, lists, seed=1):
-        down, across = lists * (queries // block), keys // block
-        scores = torch.rand(down, across, generator=torch.Generator("cuda").manual_seed(seed), device="cuda")
-        self.columns = scores.topk(kept, dim=1).indices.sort(dim=1).values.int().contiguous()
-        self.offsets = torch.arange(0, (down + 1) * kept, kept, dtype=torch.int32, device="cuda")
-        self.library, self.blocks, self.made = library, down * kept, C.c_void_p()
-        self.fields = dict(rows=down * block, cols=keys, block_rows=block, block_cols=block, nnzb=self.blocks, index_type=INT32, index_memory=DEVICE, deferred=1, longest_row=kept)
+    def __init__(self, library, queries, keys, block, kept, lists, seed=1, uneven=False, deferred=1):
+        down, across, generator = lists * (queries // block), keys // block, torch.Generator("cuda").manual_seed(seed)
+        ranks = torch.rand(down, across, generator=generator, device="cuda").argsort(dim=1).argsort(dim=1)
+        counts = torch.randint(0, kept + 1, (down, 1), generator=generator, device="cuda") if uneven else kept
+        there = ranks < counts
+        self.columns = there.nonzero()[:, 1].int().contiguous()
+        self.offsets = torch.cat((torch.zeros(1, dtype=torch.int64, device="cuda"), there.sum(1).cumsum(0))).int().contiguous()
+        self.library, self.blocks, self.made = library, len(self.columns), C.c_void_p()
+        self.kept = there.unflatten(0, (lists, -1))
+        self.fields = dict(rows=down * block, cols=keys, block_rows=block, block_cols=block, nnzb=self.blocks, index_type=INT32, index_memory=DEVICE, deferred=deferred, longest_row=kept)
 
     def create(self):
         made = C.c_void_p()
@@ -95,14 +92,64 @@ def problems(library):
     yield "packed", Problem(library, arrays={"query_ends": int32(100, 100, 163, 1024), "key_ends": int32(64, 200, 300, 1024)}, queries=1024, keys=1024, heads=4, causal=1, sequences=4)
 
 
+def many_tiles(library):
+    """A few tiles more than 132 workers have (spk_cuda_attention_shares), of one length; lists for the device to sort; packed sequences under a mask, and few queries with many keys. With what each query sees, or None: all."""
+    yield "last tiles shared out", Problem(library, queries=1000, keys=2500, heads=17, depth=128), None
+    yield "last tiles shared out, depth 64", Problem(library, queries=1000, keys=6000, heads=23, depth=64), None
+    even = Mask(library, 2048, 4096, 64, 40, 9, deferred=0)
+    yield "last tiles of a mask shared out", Problem(library, pattern=even.create(), queries=2048, keys=4096, heads=9, depth=128, mask_heads=9), of_blocks(even, 64)
+    uneven = Mask(library, 16384, 4096, 64, 24, 16, uneven=True)
+    yield "lists sorted on the device", Problem(library, pattern=uneven.create(), queries=16384, keys=4096, heads=16, depth=128, mask_heads=16), of_blocks(uneven, 64)
+    ends = {"query_ends": int32(130, 500, 500, 1000), "key_ends": int32(200, 700, 800, 1024)}
+    packed = Mask(library, 1024, 1024, 64, 7, 4)
+    seen = of_blocks(packed, 64)
+    yield "packed sequences under a mask", Problem(library, pattern=packed.create(), arrays=ends, queries=1024, keys=1024, heads=4, depth=128, sequences=4, mask_heads=4), lambda head: in_sequences(seen(head), ends)
+    few = {"query_ends": int32(1, 3, 4), "key_ends": int32(5000, 5100, 16384)}
+    yield "packed, few queries", Problem(library, arrays=few, queries=5, keys=16384, heads=8, heads_kv=2, depth=128, sequences=3), lambda head: in_sequences(torch.ones(5, 16384, dtype=torch.bool, device="cuda"), few)
+
+
+def of_blocks(mask, block):
+    return lambda head: mask.kept[head].repeat_interleave(block, 0).repeat_interleave(block, 1)
+
+
+def in_sequences(seen, ends):
+    """Of what is seen, that of each query's own sequence; queries behind the last one see nothing."""
+    kept, first = torch.zeros_like(seen), [0, 0]
+    for query, key in zip(ends["query_ends"].tolist(), ends["key_ends"].tolist()):
+        kept[first[0]:query, first[1]:key] = seen[first[0]:query, first[1]:key]
+        first = [query, key]
+    return kept
+
+
+def beside_float64(library, results):
+    """All of O and LSE; what stands behind the last sequence stays as it was."""
+    for name, problem, seen in many_tiles(library):
+        problem.out.fill_(7)
+        problem.lse.fill_(7)
+        o, lse = problem.run()
+        f, off = problem.fields, 0.0
+        last = int(problem.arrays["query_ends"][-1]) if f.get("sequences") else f["queries"]
+        for item in range(f["batch"]):
+            for head in range(f["heads"]):
+                kv = head // (f["heads"] // (f.get("heads_kv") or f["heads"]))
+                scores = problem.q[item, head].float() @ problem.k[item, kv].float().T * f["depth"] ** -0.5
+                if seen is not None:
+                    scores.masked_fill_(~seen(head), float("-inf"))
+                wanted_lse = scores.logsumexp(1)
+                wanted = (scores - wanted_lse[:, None].nan_to_num(neginf=0)).exp() @ problem.v[item, kv].float()
+                off = max(off, float((o[item, head].float() - wanted)[:last].abs().max()), float((lse[item, head] - wanted_lse)[:last].nan_to_num(nan=0).abs().max()))
+        behind = bool((o[:, :, last:] != 7).any() or (lse[:, :, last:] != 7).any())
+        results.append({"what": "beside PyTorch in float32", "problem": name, "choice": library.choice(problem.plan), "off": off, "written_behind": behind, "differ": int(behind or not off < 0.03)})
+
+
 def equal_bits(library, runs, results):
-    for name, problem in problems(library):
-        first = [array.clone() for array in problem.run()]
-        differ = torch.zeros((), dtype=torch.int64, device="cuda")
+    for name, problem in [*problems(library), *((name, problem) for name, problem, _ in many_tiles(library))]:
+        first, differ = None, torch.zeros((), dtype=torch.int64, device="cuda")
         for _ in range(runs):
             problem.out.fill_(float("nan"))
             problem.lse.fill_(float("nan"))
             got = problem.run()
+            first = first or [array.clone() for array in got]
             differ += (got[0].view(torch.int16) != first[0].view(torch.int16)).any() | (got[1].view(torch.int32) != first[1].view(torch.int32)).any()
         results.append({"what": "equal bits", "problem": name, "choice": library.choice(problem.plan), "runs": runs, "differ": int(differ)})
 
@@ -161,6 +208,7 @@ def main():
     options = parser.parse_args()
     library, results = Library(options.library, "cuda:0", ""), []
     equal_bits(library, options.runs, results)
+    beside_float64(library, results)
     merged_halves(library, results)
     changed_between_replays(library, results)
     for result in results:

@@ -12,6 +12,7 @@
 
 #include "backend/cuda/plan/attention.h"
 #include "backend/cuda/plan/attention_backward_order.h"
+#include "backend/cuda/plan/attention_order.h"
 #include "base/rng.h"
 #include "op/attention/attention.h"
 #include "registry/registry.h"
@@ -118,37 +119,104 @@ static int64_t least_steps(const spk_problem *p, const attention_tiling *t, int6
     return width >= t->step_keys ? seen * (width / t->step_keys) : (seen + t->step_keys / width - 1) / (t->step_keys / width);
 }
 
-static void check_deal(const spk_problem *p, const attention_tiling *t, int workers)
+/* Marks the steps of worker w, each of which nobody has done; answers with how many there are, tiles' ends included. */
+static int64_t mark_steps(const spk_problem *p, const attention_tiling *t, const attention_lists *lists, int w, unsigned char *done,
+                          int64_t longest)
 {
-    void *memory = NULL;
-    int64_t longest = 0, most = 0, least = INT64_MAX;
-    assert_int_equal(spk_cuda_attention_deal(&device, p, t, workers, &memory), SPK_OK);
+    int64_t load = 0;
+    for (int at = lists->offsets[w]; at < lists->offsets[w + 1]; at++) {
+        const int entry = lists->tiles[at];
+        attention_share share = {entry, 0, 0};
+        assert_true(entry >= 0 && entry < t->all + lists->share_count);
+        if (entry >= t->all)
+            share = lists->shares[entry - t->all];
+        else
+            share.end = (int)spk_cuda_attention_steps(p, t, entry);
+        if (share.end == share.first)
+            assert_false(done[share.tile * (longest + 1) + longest]++);
+        for (int step = share.first; step < share.end; step++)
+            assert_false(done[share.tile * (longest + 1) + step]++);
+        load += share.end - share.first + 1;
+    }
+    return load;
+}
+
+/* The shares of a tile follow each other in the order of their keys. */
+static void check_joined(const attention_lists *lists, int64_t longest)
+{
+    int shares = 0;
+    for (int i = 0; i < lists->joined_count; i++) {
+        const attention_joined *j = &lists->joined[i];
+        int first = 0;
+        assert_int_equal(j->share, shares);
+        assert_true(j->count > 1 && j->row < j->end);
+        for (int s = 0; s < j->count; s++) {
+            const attention_share *share = &lists->shares[j->share + s];
+            assert_true(share->tile == lists->shares[j->share].tile && share->first == first);
+            assert_true(share->end > first);
+            first = share->end;
+        }
+        assert_int_equal(first, longest);
+        shares += j->count;
+    }
+    assert_int_equal(shares, lists->share_count);
+}
+
+/* A tile's steps hold all keys that its queries see. Answers with the most of a tile. */
+static int64_t check_lengths(const spk_problem *p, const attention_tiling *t)
+{
+    int64_t longest = 0;
     for (int64_t tile = 0; tile < t->all; tile++) {
         const int64_t steps = spk_cuda_attention_steps(p, t, tile), wanted = least_steps(p, t, tile);
         /* a window and sinks may leave out what lies between: whole blocks that one of them touches are walked */
         assert_true(steps >= wanted && (p->band.sinks > 0 || p->band.left > 0 || p->band.right > 0 || steps == wanted));
         longest = steps > longest ? steps : longest;
     }
-    if (memory == NULL)
+    return longest;
+}
+
+static void check_order(const spk_problem *p, const attention_tiling *t, int workers, int64_t longest)
+{
+    attention_lists lists = {0};
+    int64_t most = 0, least = INT64_MAX;
+    const bool shares = spk_cuda_attention_shares(p, t, workers, 1);
+    assert_int_equal(spk_cuda_attention_order(&device, p, t, workers, shares, &lists), SPK_OK);
+    if (lists.memory == NULL)
         return;
-    const int *offsets = memory, *list = offsets + workers + 1;
-    unsigned char *given = calloc((size_t)t->all, 1);
-    assert_non_null(given);
-    assert_int_equal(offsets[0], 0);
-    assert_int_equal(offsets[workers], t->all);
+    unsigned char *done = calloc((size_t)t->all, (size_t)longest + 1); /* the last: of tiles without steps */
+    assert_non_null(done);
+    assert_int_equal(lists.offsets[0], 0);
     for (int w = 0; w < workers; w++) {
-        int64_t load = 0;
-        for (int at = offsets[w]; at < offsets[w + 1]; at++) {
-            assert_true(list[at] >= 0 && list[at] < t->all && !given[list[at]]);
-            given[list[at]] = 1;
-            load += spk_cuda_attention_steps(p, t, list[at]) + 1;
-        }
+        const int64_t load = mark_steps(p, t, &lists, w, done, longest);
         most = load > most ? load : most;
         least = load < least ? load : least;
     }
-    assert_true(most - least <= longest + 1);
-    free(given);
-    free(memory);
+    for (int64_t tile = 0; tile < t->all; tile++) {
+        const int64_t steps = spk_cuda_attention_steps(p, t, tile);
+        for (int64_t step = 0; step <= longest; step++)
+            assert_int_equal(done[tile * (longest + 1) + step], step < steps || (steps == 0 && step == longest));
+    }
+    check_joined(&lists, longest);
+    assert_true(most - least <= (lists.share_count > 0 ? 5 : longest + 1));
+    free(done);
+    free(lists.memory);
+}
+
+/* Full attention of so many tiles that the last ones are shared out. */
+static void last_tiles_are_shared_out(void **state)
+{
+    (void)state;
+    int with_shares = 0;
+    for (int workers = 2; workers < 40; workers++)
+        for (int tiles = workers + 1; tiles < 4 * workers; tiles += 3) {
+            const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_F16, .depth = 64, .queries = 128 * tiles - 5, .keys = 16384};
+            spk_problem problem;
+            assert_int_equal(spk_problem_read(&spk_op_attention, NULL, &a, NULL, &problem), SPK_OK);
+            const attention_tiling t = spk_cuda_attention_tiling(&problem, 128, 1, 128);
+            with_shares += spk_cuda_attention_shares(&problem, &t, workers, 1);
+            check_order(&problem, &t, workers, spk_cuda_attention_steps(&problem, &t, 0));
+        }
+    assert_true(with_shares > 100);
 }
 
 static void tiles_are_dealt_out(void **state)
@@ -162,7 +230,7 @@ static void tiles_are_dealt_out(void **state)
         const int shared = spk_cuda_attention_shared_heads(&d.problem);
         const attention_tiling t =
             spk_cuda_attention_tiling(&d.problem, rows[between(&rng, 0, 2)], between(&rng, 0, 1) ? shared : 1, steps[between(&rng, 0, 1)]);
-        check_deal(&d.problem, &t, (int)between(&rng, 1, 12));
+        check_order(&d.problem, &t, (int)between(&rng, 1, 12), check_lengths(&d.problem, &t));
         spk_pattern_release(&d.mask);
     }
 }
@@ -419,8 +487,8 @@ static void any_distance_is_taken(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out), cmocka_unit_test(wide_windows_are_none),
-                                       cmocka_unit_test(sums_of_queries_take_turns), cmocka_unit_test(tiles_suit_every_problem),
-                                       cmocka_unit_test(any_distance_is_taken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out),      cmocka_unit_test(last_tiles_are_shared_out),
+                                       cmocka_unit_test(wide_windows_are_none),    cmocka_unit_test(sums_of_queries_take_turns),
+                                       cmocka_unit_test(tiles_suit_every_problem), cmocka_unit_test(any_distance_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,6 +58,8 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_MERGE_THREADS) attention_
     const long long rows = (long long)to.items * to.heads * to.queries, row = blockIdx.x;
     const int query = (int)(row % to.queries), head = (int)(row / to.queries % to.heads), item = (int)(row / to.queries / to.heads);
     previous_launch_done();
+    if (to.sequences > 0 && query >= to.query_ends[to.sequences - 1]) /* behind the last sequence nothing is written */
+        return;
     const part_weights w = weigh(task, rows, row);
     element_a *o = (element_a *)to.o + item * to.o_strides.item + head * to.o_strides.head + query * to.o_strides.row;
     for (int first = 0; first < to.depth_v; first += ATTENTION_MERGE_THREADS) { /* the same for all: weights come from other lanes */

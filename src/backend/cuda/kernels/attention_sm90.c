@@ -4,9 +4,12 @@
 #include <limits.h>
 #include <math.h>
 
+#include "backend/cuda/helpers/attention_join.h"
+#include "backend/cuda/helpers/attention_longest.h"
 #include "backend/cuda/helpers/attention_merge.h"
 #include "backend/cuda/model/attention_sm90.h"
 #include "backend/cuda/plan/attention.h"
+#include "backend/cuda/plan/attention_order.h"
 #include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/sm90.h"
 #include "op/attention/attention.h"
@@ -26,12 +29,14 @@ static const double BRIEF_BYTES = 32 << 20; /* a problem that L2 holds */
 
 typedef struct state {
     spk_cuda_index index;
-    CUfunction function, merge;
+    CUfunction function, merge, join, longest; /* merge, join, longest: NULL where there is nothing for them to do */
     attention_task task;
     attention_order order;
     attention_shape shape;
     int blocks; /* of threads */
-    void *lists;
+    attention_lists lists;
+    int section;             /* COUNTED: tiles of neighbouring heads that begin together */
+    size_t parts, part_lses; /* floats in the workspace: sums, LSE; with COUNTED the list lies behind them */
 } state;
 
 static bool want_lse(const spk_problem *p)
@@ -42,9 +47,8 @@ static bool want_lse(const spk_problem *p)
 /* Queries of a block row of the mask, or all; of packed sequences those of one, on average. */
 static int64_t block_queries(const spk_problem *p)
 {
-    if (p->packing.sequences > 0)
-        return (p->m + p->packing.sequences - 1) / p->packing.sequences;
-    return p->pattern != NULL && p->pattern->block_rows < p->m ? p->pattern->block_rows : p->m;
+    const int64_t sequences = p->packing.sequences, rows = sequences > 0 ? (p->m + sequences - 1) / sequences : p->m;
+    return p->pattern != NULL && p->pattern->block_rows < rows ? p->pattern->block_rows : rows;
 }
 
 /* Heads of whose queries a warpgroup's 64 rows are made, where a block row has fewer. */
@@ -58,7 +62,19 @@ static int tile_heads(const spk_problem *p)
     return heads;
 }
 
-static attention_constants constants_of(const spk_problem *p, const spk_params *params)
+/* With a mask, tiles of packed sequences end with its block rows, too. */
+static attention_tiling tiling_of(const spk_problem *p, const attention_shape *s, int step_keys)
+{
+    attention_tiling t = spk_cuda_attention_tiling(p, s->rows, s->heads, step_keys);
+    if (p->packing.sequences == 0 || p->pattern == NULL || t.block_rows == 0)
+        return t;
+    t.block_tiles = (t.block_rows + s->rows - 1) / s->rows;
+    t.row_tiles = (p->m / t.block_rows + 2 * p->packing.sequences) * t.block_tiles;
+    t.all = t.row_tiles * t.head_tiles * p->batch;
+    return t;
+}
+
+static attention_constants constants_of(const spk_problem *p, const spk_params *params, int processors)
 {
     attention_constants c = {.consumers = TUNED(params, CONSUMERS),
                              .form = TUNED(params, FORM),
@@ -83,6 +99,12 @@ static attention_constants constants_of(const spk_problem *p, const spk_params *
     c.unit = c.masked && p->pattern->block_cols < c.step_keys ? p->pattern->block_cols : c.step_keys;
     c.unit = c.paged && p->packing.page_keys < c.unit ? (int)p->packing.page_keys : c.unit;
     c.tile_rows = ROWS / c.tile_heads;
+    if (!c.split) {
+        const attention_shape s = attention_shape_of(c);
+        const attention_tiling t = tiling_of(p, &s, c.step_keys);
+        c.shared = !c.join && c.tile_heads == 1 && spk_cuda_attention_shares(p, &t, processors, s.rings);
+        c.counted = spk_cuda_attention_sorts(p, &t, processors * s.rings) && p->packing.sequences <= ATTENTION_LONGEST_SEQUENCES;
+    }
     c.scrub = (c.left || c.right || c.packed || c.lengths || c.paged || c.tiled) && !p->assume_finite;
     return c;
 }
@@ -104,8 +126,6 @@ static const char *problem_refusal(const spk_problem *p)
         return "the depths must be multiples of 8 between 16 and 256";
     if (p->n == 0)
         return "there are no keys";
-    if (p->packing.sequences > 0 && p->pattern != NULL)
-        return "packed sequences have no mask of blocks here";
     if (p->m > INT_MAX / 4 || p->packing.sequences > INT_MAX / 8 || p->n > INT_MAX / 4 ||
         spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
         return "it counts queries, keys and heads with 29 bits";
@@ -139,14 +159,12 @@ static const char *shape_refusal(const attention_constants *c, const attention_s
         return "a thread would keep too many sums";
     if ((c->masked || c->paged) && (c->unit % 8 != 0 || c->step_keys % c->unit != 0 || s->units > ATTENTION_MOST_UNITS))
         return "a step is not made of whole blocks of the mask, or pages";
-    if (c->packed && c->split)
-        return "packed sequences are not shared out by keys";
     return NULL;
 }
 
 static const char *size_refusal(const spk_problem *p, const attention_constants *c, const attention_shape *s, int splits, int processors)
 {
-    const double tiles = (double)spk_cuda_attention_tiling(p, s->rows, s->heads, c->step_keys).all;
+    const double tiles = (double)tiling_of(p, s, c->step_keys).all;
     const int64_t rows = block_queries(p);
     const int shared = spk_cuda_attention_shared_heads(p);
     if (c->masked && p->pattern->block_cols > c->unit && p->pattern->block_cols % c->unit != 0)
@@ -169,7 +187,7 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
     *why = problem_refusal(p);
     if (*why != NULL)
         return false;
-    const attention_constants c = constants_of(p, params);
+    const attention_constants c = constants_of(p, params, spk_sm90_processors(device));
     const attention_shape s = attention_shape_of(c);
     *why = shape_refusal(&c, &s);
     if (*why == NULL)
@@ -179,7 +197,7 @@ static bool applicable(const spk_problem *p, const spk_device *device, const spk
 
 static double predict_us(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
-    const attention_constants c = constants_of(p, params);
+    const attention_constants c = constants_of(p, params, spk_sm90_processors(device));
     return spk_cuda_attention_sm90_us(p, &c, block_queries(p), TUNED(params, SPLIT), spk_sm90_processors(device));
 }
 
@@ -187,8 +205,7 @@ static double predict_us(const spk_problem *p, const spk_device *device, const s
 
 static void build(const spk_problem *p, const spk_device *device, const spk_params *params, spk_build *build)
 {
-    (void)device;
-    const attention_constants constants = constants_of(p, params);
+    const attention_constants constants = constants_of(p, params, spk_sm90_processors(device));
     spk_build_begin(build, "attention_sm90.cu", "attention_sm90", p);
     build->shared_bytes = attention_shape_of(constants).shared_bytes;
     spk_build_define(build, "DTYPE_A", p->operand[ATTENTION_Q].dtype);
@@ -201,22 +218,28 @@ static void unbind(spk_bound *bound)
     if (made == NULL)
         return;
     spk_cuda_index_release(bound->device, &made->index);
-    if (made->lists != NULL)
-        bound->device->backend->release(bound->device, made->lists);
+    if (made->lists.memory != NULL)
+        bound->device->backend->release(bound->device, made->lists.memory);
     spk_free(&bound->device->mem, made);
     bound->state = NULL;
 }
 
-static spk_status set_order(const spk_bound *bound, state *made)
+/* Rows of a tile, those of all its heads. */
+static int64_t tile_rows(const attention_shape *s)
+{
+    return (int64_t)s->rows * s->heads;
+}
+
+static spk_status set_order(const spk_bound *bound, const attention_constants *c, state *made)
 {
     const spk_problem *p = &bound->problem;
     const attention_shape *s = &made->shape;
-    const attention_tiling t = spk_cuda_attention_tiling(p, s->rows, s->heads, TUNED(&bound->params, STEP));
+    const attention_tiling t = tiling_of(p, s, c->step_keys);
     const int64_t most = (int64_t)spk_sm90_processors(bound->device) * s->rings;
     const int splits = TUNED(&bound->params, SPLIT);
     const int64_t tiles = t.all * splits;
-    if (tiles > INT_MAX)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d queries: the limit is 2^31", (long long)tiles, s->rows);
+    if (tiles > INT_MAX / 2)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d queries: the limit is 2^30", (long long)tiles, s->rows);
     made->order = (attention_order){.head_tiles = (int)t.head_tiles,
                                     .block_rows = t.block_rows,
                                     .block_tiles = (int)t.block_tiles,
@@ -227,13 +250,13 @@ static spk_status set_order(const spk_bound *bound, state *made)
                                     .early = spk_problem_bytes(p) < BRIEF_BYTES};
     made->blocks = (int)((tiles < most ? tiles + s->rings - 1 : most) / s->rings);
     made->order.workers = made->blocks * s->rings;
-    if (tiles == 0 || splits > 1 || (p->pattern != NULL && p->pattern->direct))
+    made->section = (int)spk_cuda_attention_section(p, &t);
+    if (tiles == 0 || splits > 1)
         return SPK_OK;
-    SPK_TRY(spk_cuda_attention_deal(bound->device, p, &t, made->order.workers, &made->lists));
-    if (made->lists != NULL) {
-        made->order.offsets = made->lists;
-        made->order.list = made->order.offsets + made->order.workers + 1;
-    }
+    SPK_TRY(spk_cuda_attention_order(bound->device, p, &t, made->order.workers, c->shared, &made->lists));
+    made->order.offsets = made->lists.offsets;
+    made->order.list = made->lists.tiles;
+    made->order.shares = made->lists.shares;
     return SPK_OK;
 }
 
@@ -243,21 +266,41 @@ static int64_t all_queries(const spk_problem *p)
     return p->m * spk_operand_heads(&p->operand[ATTENTION_Q]) * p->batch;
 }
 
-static size_t part_bytes(const spk_problem *p, int splits)
+/* Rows of results that are merged. */
+static int64_t part_rows(const spk_bound *bound, const state *made)
 {
-    return splits > 1 ? (size_t)splits * (size_t)all_queries(p) * (size_t)(p->depth_v + 1) * sizeof(float) : 0;
+    const int splits = TUNED(&bound->params, SPLIT);
+    return splits > 1 ? splits * all_queries(&bound->problem) : made->lists.share_count * tile_rows(&made->shape);
 }
 
-static spk_status prepare(const spk_bound *bound, state *made)
+static void lay_out(spk_bound *bound, const attention_constants *c, state *made)
+{
+    const size_t rows = (size_t)part_rows(bound, made), sorted = c->counted ? 2 * (size_t)made->order.tiles + 1 : 0;
+    made->parts = rows * (size_t)bound->problem.depth_v;
+    made->part_lses = rows;
+    bound->workspace_bytes = (made->parts + made->part_lses) * sizeof(float) + sorted * sizeof(int);
+}
+
+static spk_status prepare_merging(const spk_bound *bound, const char *file, const char *entry, CUfunction *function)
+{
+    spk_build program = {.file = file, .entry = entry};
+    spk_build_define(&program, "DTYPE_A", bound->problem.operand[ATTENTION_Q].dtype);
+    return spk_cuda_function(bound->device, &program, function);
+}
+
+static spk_status prepare(const spk_bound *bound, const attention_constants *c, state *made)
 {
     spk_build program = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &made->function));
-    if (TUNED(&bound->params, SPLIT) == 1)
+    if (made->order.splits > 1)
+        SPK_TRY(prepare_merging(bound, "attention_merge.cu", "attention_merge", &made->merge));
+    if (made->lists.joined_count > 0)
+        SPK_TRY(prepare_merging(bound, "attention_join.cu", "attention_join", &made->join));
+    if (!c->counted)
         return SPK_OK;
-    program = (spk_build){.file = "attention_merge.cu", .entry = "attention_merge"};
-    spk_build_define(&program, "DTYPE_A", bound->problem.operand[ATTENTION_Q].dtype);
-    return spk_cuda_function(bound->device, &program, &made->merge);
+    program = (spk_build){.file = "attention_longest.cu", .entry = "attention_longest"};
+    return spk_cuda_function(bound->device, &program, &made->longest);
 }
 
 static spk_status bind(spk_bound *bound)
@@ -266,17 +309,18 @@ static spk_status bind(spk_bound *bound)
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
-    bound->workspace_bytes = part_bytes(&bound->problem, TUNED(&bound->params, SPLIT));
-    made->shape = attention_shape_of(constants_of(&bound->problem, &bound->params));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
+    const attention_constants c = constants_of(&bound->problem, &bound->params, spk_sm90_processors(bound->device));
+    made->shape = attention_shape_of(c);
+    spk_status status = set_order(bound, &c, made);
+    lay_out(bound, &c, made);
+    if (status == SPK_OK)
+        status = spk_cuda_enter(bound->device, &scope);
     if (status == SPK_OK) {
-        status = prepare(bound, made);
+        status = prepare(bound, &c, made);
         spk_cuda_leave(&scope);
     }
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
-    if (status == SPK_OK)
-        status = set_order(bound, made);
     if (status != SPK_OK)
         unbind(bound);
     else
@@ -311,9 +355,43 @@ static spk_status merge(const spk_bound *bound, const state *made, const attenti
                                  parameters);
 }
 
+static spk_status join(const spk_bound *bound, const state *made, const attention_task *to, const attention_order *order, CUstream stream)
+{
+    const int rows = (int)tile_rows(&made->shape);
+    attention_join_task task = {.to = *to,
+                                .tiles = made->lists.joined,
+                                .parts = order->parts,
+                                .part_lse = order->part_lse,
+                                .rows = rows,
+                                .of_head = made->shape.rows};
+    void *parameters[] = {&task};
+    return spk_cuda_launch_early(bound->device, made->join, (unsigned)(made->lists.joined_count * (rows * 32 / ATTENTION_JOIN_THREADS)),
+                                 ATTENTION_JOIN_THREADS, 0, stream, parameters);
+}
+
+static spk_status sort_lists(const spk_bound *bound, const state *made, const attention_task *of, int *list, CUstream stream)
+{
+    attention_longest_task task = {.task = *of,
+                                   .tiles = made->order.tiles,
+                                   .row_tiles = made->order.row_tiles,
+                                   .head_tiles = made->order.head_tiles,
+                                   .heads = made->shape.heads,
+                                   .block_rows = made->order.block_rows,
+                                   .block_tiles = made->order.block_tiles,
+                                   .rows = made->shape.rows,
+                                   .step_keys = TUNED(&bound->params, STEP),
+                                   .section = made->section,
+                                   .list = list,
+                                   .lengths = list + made->order.tiles,
+                                   .next = list + 2 * (int64_t)made->order.tiles};
+    const unsigned sections = (unsigned)((made->order.tiles + made->section - 1) / made->section);
+    void *parameters[] = {&task};
+    return spk_cuda_launch_early(bound->device, made->longest, sections, ATTENTION_LONGEST_THREADS, 0, stream, parameters);
+}
+
 static spk_status launch(const spk_bound *bound, const state *made, const spk_args *args, CUstream stream)
 {
-    const attention_constants c = constants_of(&bound->problem, &bound->params);
+    const attention_constants c = constants_of(&bound->problem, &bound->params, spk_sm90_processors(bound->device));
     const spk_operand *o = &bound->problem.operand[ATTENTION_O];
     const bool once = made->order.row_tiles == 1;
     CUtensorMap maps[4];
@@ -321,9 +399,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     attention_order order = made->order;
     spk_cuda_attention_fill(&bound->problem, args, &task);
     order.pieces = (uintptr_t)task.o % 16 == 0 && spk_operand_steps(o) % 8 == 0;
-    if (c.split) {
-        order.parts = args->workspace;
-        order.part_lse = order.parts + (int64_t)order.splits * all_queries(&bound->problem) * bound->problem.depth_v;
+    order.parts = args->workspace;
+    order.part_lse = order.parts + made->parts;
+    if (made->longest != NULL) {
+        int *const list = (int *)(order.part_lse + made->part_lses);
+        order.list = list;
+        order.next = list + 2 * (int64_t)order.tiles;
+        SPK_TRY(sort_lists(bound, made, &task, list, stream));
     }
     SPK_TRY(make_map(bound, ATTENTION_Q, task.q, c.tile_rows, c.tile_heads, false, &maps[0]));
     SPK_TRY(make_map(bound, ATTENTION_K, task.k, c.unit, 1, once, &maps[1]));
@@ -334,7 +416,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &maps[3], &task, &order};
     SPK_TRY(spk_cuda_launch_early(bound->device, made->function, (unsigned)made->blocks, (unsigned)made->shape.threads,
                                   made->shape.shared_bytes, stream, parameters));
-    return c.split ? merge(bound, made, &task, &order, stream) : SPK_OK;
+    if (made->join != NULL)
+        return join(bound, made, &task, &order, stream);
+    return made->merge != NULL ? merge(bound, made, &task, &order, stream) : SPK_OK;
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

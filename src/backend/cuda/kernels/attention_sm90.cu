@@ -7,7 +7,9 @@
 #include "backend/cuda/kernels/attention_sm90.h"
 
 #include "backend/cuda/device/attention_packed.cuh"
+#include "backend/cuda/device/attention_packed_blocks.cuh"
 #include "backend/cuda/device/attention_store.cuh"
+#include "backend/cuda/device/elected.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/matrices.cuh"
 #include "backend/cuda/device/mma_registers.cuh"
@@ -25,8 +27,9 @@ constexpr int NOTES = 2 * STAGES; /* a note is read until the product with V, wh
 constexpr int SHARERS = CONSUMERS / RINGS;
 constexpr bool STAGED = SHAPE.staged; /* rows of O go through the tile's slot of Q, and TMA */
 constexpr bool LIMITED = LEFT || RIGHT;
-constexpr bool RAGGED = PACKED || LENGTHS; /* a run says how many keys there are */
-constexpr bool MOVED = PACKED || PAGED;    /* a key's row of K and V has another number */
+constexpr bool RAGGED = PACKED || LENGTHS;          /* a run says how many keys there are */
+constexpr bool MOVED = PACKED || PAGED;             /* a key's row of K and V has another number */
+constexpr bool BESIDE = MASKED && PACKED && !PAGED; /* a block of the mask may begin before a sequence's first key */
 /* 65,536 in all; a compiler that has fewer for sums makes products wait for each other */
 constexpr int CONSUMER_REGISTERS = CONSUMERS == 2          ? (SHAPE.registers > 184 ? 232 : 224)
                                    : SHAPE.registers > 116 ? 160
@@ -54,6 +57,7 @@ struct step_note {
 struct tile_note {
     int tile, steps;
     int row, end; /* PACKED: its queries */
+    int share;    /* SHARED: the share's number; -1: it is the whole tile */
 };
 
 struct ring_shared {
@@ -82,11 +86,12 @@ inline tile_place find_tile(const attention_task &task, const attention_order &o
 }
 
 /* Its sequence; with PACKED, by the warp, the queries of tile number `row_tile` of a head too. */
-inline attention_sequence find_sequence(const attention_task &task, tile_place &place, int row_tile)
+inline attention_sequence find_sequence(const attention_task &task, const attention_order &order, tile_place &place, int row_tile)
 {
     int number = 0;
     if (PACKED) {
-        const packed_tile found = find_packed_tile(task, SHAPE.rows, row_tile);
+        const packed_tile found = MASKED ? find_packed_block_tile(task, order.block_rows, order.block_tiles, SHAPE.rows, row_tile)
+                                         : find_packed_tile(task, SHAPE.rows, row_tile);
         number = found.number;
         place.row = found.row;
         place.end = found.end;
@@ -135,11 +140,11 @@ inline key_walk walk_of(const attention_task &task, const tile_place &place, con
     walk.first = __ldg(task.offsets + list);
     int stop = __ldg(task.offsets + list + 1);
     walk.from = walk.first;
-    if (LIMITED || LENGTHS) {
-        const int first = walk.first, width = task.block_cols;
-        const int before = count_entries(task, first, stop, [=](int key) { return key + width <= begin; });
-        const int within = count_entries(task, first, stop, [=](int key) { return key < end; });
-        walk.sunk = SINKS && sinks > 0 ? count_entries(task, first, stop, [=](int key) { return key < sinks; }) : 0;
+    if (LIMITED || RAGGED) {
+        const int first = walk.first, width = task.block_cols, base = BESIDE ? sequence.key : 0;
+        const int before = count_entries(task, first, stop, [=](int key) { return key - base + width <= begin; });
+        const int within = count_entries(task, first, stop, [=](int key) { return key - base < end; });
+        walk.sunk = SINKS && sinks > 0 ? count_entries(task, first, stop, [=](int key) { return key - base < sinks; }) : 0;
         walk.from = first + max(before, walk.sunk);
         stop = max(first + within, walk.from);
     }
@@ -167,7 +172,7 @@ inline key_unit unit_of(const attention_task &task, const key_walk &walk, const 
     if (unit >= walk.units)
         return made;
     const int at = entry < walk.sunk ? walk.first + entry : walk.from + entry - walk.sunk;
-    made.key = __ldg(task.columns + at) * task.block_cols + part * UNIT;
+    made.key = __ldg(task.columns + at) * task.block_cols + part * UNIT - (BESIDE ? sequence.key : 0);
     if (TILED)
         made.tile = __ldg(task.tile_numbers + at);
 #else
@@ -178,14 +183,16 @@ inline key_unit unit_of(const attention_task &task, const key_walk &walk, const 
     made.row = made.key;
     if (MOVED)
         made.row = made.key >= sequence.keys ? -UNIT : attention_row(&task, PACKED ? sequence.number : item, made.key) + sequence.key;
+    if (TILED && MOVED && made.row < 0)
+        made.tile = -1; /* no query sees its keys */
     return made;
 }
 
 /* Whether all queries of the tile see all keys of a unit. */
 inline bool all_see(const key_walk &walk, const key_unit &unit)
 {
-    return unit.key + UNIT <= walk.end && (!LEFT || unit.key >= walk.begin || (SINKS && unit.key + UNIT <= walk.sinks)) &&
-           (!TILED || unit.tile < 0);
+    return unit.key + UNIT <= walk.end && (!BESIDE || unit.key >= 0) &&
+           (!LEFT || unit.key >= walk.begin || (SINKS && unit.key + UNIT <= walk.sinks)) && (!TILED || unit.tile < 0);
 }
 
 /* Where a ring's Q, K and V are in shared memory. */
@@ -225,13 +232,22 @@ inline step_note &note_of(ring_shared &shared, const ring<STAGES> &at)
     return shared.steps[at.stage + at.phase * STAGES];
 }
 
+/* By the producing warp, which goes on together: waits until a stage may be written; one lane then writes the note and asks for boxes. */
+template <int stages> inline bool may_fill(const ring<stages> &at)
+{
+    wait_empty_warp(at);
+    return is_elected();
+}
+
 inline void load_v(const spk_tensor_map *map_v, ring<STAGES> &v, ring_shared &shared, unsigned tiles, pending_v &pending)
 {
     if (pending.head < 0)
         return;
-    v.wait_empty();
-    barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
-    load_step<SHAPE.chunks_v>(tiles + v.stage * SHAPE.v_bytes, map_v, v.full_barrier(), note_of(shared, v), pending.head, pending.item);
+    if (may_fill(v)) {
+        barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
+        load_step<SHAPE.chunks_v>(tiles + v.stage * SHAPE.v_bytes, map_v, v.full_barrier(), note_of(shared, v), pending.head, pending.item);
+    }
+    __syncwarp();
     v.advance();
     pending.head = -1;
 }
@@ -254,6 +270,11 @@ struct tensor_maps {
     const spk_tensor_map *q, *k, *v;
 };
 
+inline int entry_of(const attention_order &order, int turn, int end)
+{
+    return order.list != nullptr && turn < end ? order.list[turn] : turn;
+}
+
 inline void produce(const tensor_maps &maps, const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
                     int worker)
 {
@@ -261,43 +282,59 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
     ring<STAGES> k(shared.k), v(shared.v);
     ring<Q_SLOTS> q(shared.q);
     pending_v pending = {-1, 0};
-    const bool listed = order.offsets != nullptr;
-    const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles, step = listed ? 1 : order.workers;
-    for (int turn = listed ? __ldg(order.offsets + worker) : worker; turn < end; turn += step) {
-        const int tile = listed ? __ldg(order.list + turn) : turn;
+    const bool listed = !COUNTED && order.offsets != nullptr;
+    const int end = listed ? __ldg(order.offsets + worker + 1) : order.tiles;
+    int turn = listed ? __ldg(order.offsets + worker) : worker;
+    if (COUNTED)
+        turn = __shfl_sync(~0u, lane == 0 ? atomicAdd(order.next, 1) : 0, 0);
+    int entry = entry_of(order, turn, end);
+    while (turn < end) {
+        /* what comes next is on its way while this tile's keys are */
+        int next_turn = listed ? turn + 1 : turn + order.workers;
+        if (COUNTED && lane == 0)
+            next_turn = atomicAdd(order.next, 1);
+        const int next_entry = COUNTED ? 0 : entry_of(order, next_turn, end);
+        const bool shared_out = SHARED && entry >= order.tiles;
+        const attention_share *const share = order.shares + (entry - order.tiles);
+        const int tile = shared_out ? share->tile : entry;
         tile_place place = find_tile(task, order, tile);
-        const attention_sequence sequence = find_sequence(task, place, (SPLIT ? tile / order.splits : tile) % order.row_tiles);
+        const attention_sequence sequence = find_sequence(task, order, place, (SPLIT ? tile / order.splits : tile) % order.row_tiles);
         const key_walk walk = walk_of(task, place, sequence);
         const int all_steps = (walk.units + UNITS - 1) / UNITS, part = SPLIT ? tile % order.splits : 0;
-        const int first_step = SPLIT ? (int)((long long)all_steps * part / order.splits) : 0;
-        const int steps = (SPLIT ? (int)((long long)all_steps * (part + 1) / order.splits) : all_steps) - first_step;
+        int step = SPLIT ? (int)((long long)all_steps * part / order.splits) : 0;
+        int end_step = SPLIT ? (int)((long long)all_steps * (part + 1) / order.splits) : all_steps;
+        if (shared_out) {
+            step = share->first;
+            end_step = share->end;
+        }
         const int item_q = task.q_strides.item != 0 ? place.item : 0, item_k = task.k_strides.item != 0 ? place.item : 0,
                   item_v = task.v_strides.item != 0 ? place.item : 0, head_kv = place.head / task.sharing;
-        if (lane == 0) {
-            if (!JOIN)
-                load_v(maps.v, v, shared, at.v, pending);
-            q.wait_empty();
-            shared.tiles[q.stage] = tile_note{tile, steps, place.row, place.end};
+        if (!JOIN)
+            load_v(maps.v, v, shared, at.v, pending);
+        if (may_fill(q)) {
+            shared.tiles[q.stage] = tile_note{tile, end_step - step, place.row, place.end, shared_out ? entry - order.tiles : -1};
             load_q(maps.q, q, at.q, tile_place{item_q, place.head, place.row, place.end});
         }
+        __syncwarp();
         q.advance();
         key_unit ahead = {}; /* each lane: of 32 units */
-        for (int at_step = 0; at_step < steps; at_step++) {
-            if (at_step * UNITS % 32 == 0)
-                ahead = unit_of(task, walk, sequence, place.item, (first_step + at_step) * UNITS + lane);
+        if ((SPLIT || SHARED) && step * UNITS % 32 != 0)
+            ahead = unit_of(task, walk, sequence, place.item, step * UNITS / 32 * 32 + lane);
+        for (; step < end_step; step++) {
+            if (step * UNITS % 32 == 0)
+                ahead = unit_of(task, walk, sequence, place.item, step * UNITS + lane);
             key_unit units[UNITS];
             bool hidden = false;
 #pragma unroll
             for (int unit = 0; unit < UNITS; unit++) {
-                const int from = (at_step * UNITS + unit) % 32;
+                const int from = (step * UNITS + unit) % 32;
                 units[unit].key = __shfl_sync(~0u, ahead.key, from);
                 units[unit].row = MOVED ? __shfl_sync(~0u, ahead.row, from) : 0;
                 units[unit].tile = TILED ? __shfl_sync(~0u, ahead.tile, from) : -1;
                 hidden |= !all_see(walk, units[unit]);
             }
-            if (lane == 0) {
+            if (may_fill(k)) {
                 step_note &told = note_of(shared, k);
-                k.wait_empty();
                 told.hidden = hidden;
                 told.beside = place.row - sequence.query + sequence.shift;
                 if (RAGGED)
@@ -314,17 +351,18 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
                 }
                 barrier_arrive_expect(k.full_barrier(), SHAPE.k_bytes);
                 load_step<SHAPE.chunks>(at.k + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), told, head_kv, item_k);
-                load_v(maps.v, v, shared, at.v, pending);
-                pending = pending_v{head_kv, item_v};
             }
-            k.advance();
             __syncwarp();
+            k.advance();
+            load_v(maps.v, v, shared, at.v, pending);
+            pending = pending_v{head_kv, item_v};
         }
+        turn = COUNTED ? __shfl_sync(~0u, next_turn, 0) : next_turn;
+        entry = COUNTED ? entry_of(order, turn, end) : next_entry;
     }
-    if (lane == 0) {
-        load_v(maps.v, v, shared, at.v, pending);
-        q.wait_empty();
-        shared.tiles[q.stage] = tile_note{-1, 0, 0, 0};
+    load_v(maps.v, v, shared, at.v, pending);
+    if (may_fill(q)) {
+        shared.tiles[q.stage] = tile_note{-1, 0, 0, 0, -1};
         barrier_arrive(q.full_barrier());
     }
 }
@@ -353,15 +391,19 @@ inline int own_row(int half)
 
 /* Which of a unit's keys a row sees, counted from the thread's first one. */
 struct row_limits {
-    int sinks, begin, end;
+    int sinks, begin, end, zero; /* zero: BESIDE: the sequence's first key */
     __device__ __forceinline__ row_limits(const attention_task &task, const step_note &note, int row, int first)
     {
         const int beside = note.beside + row, keys = RAGGED ? note.keys : task.keys;
         end = (RIGHT ? attention_clamp(beside + task.right, keys) : keys) - first;
         begin = LEFT ? beside - task.left + 1 - first : 0; /* below 0: no limit */
         sinks = SINKS ? task.sinks - first : 0;
+        zero = BESIDE ? -first : 0;
     }
-    __device__ __forceinline__ bool sees(int key) const { return key < end && (!LEFT || key >= begin || (SINKS && key < sinks)); }
+    __device__ __forceinline__ bool sees(int key) const
+    {
+        return key < end && (!BESIDE || key >= zero) && (!LEFT || key >= begin || (SINKS && key < sinks));
+    }
 };
 
 /* Bits of a row of a unit's tile, eight keys at a time; where it has none, all are set. */
@@ -372,7 +414,7 @@ struct row_bits {
         const int tile = note.tile(unit), line = min(note.line + row, task.block_rows - 1);
         if (tile >= 0)
             bits = (const unsigned char *)(task.tile_bits + ((long long)tile * task.block_rows + line) * task.tile_words) +
-                   note.first[unit] % task.block_cols / 8;
+                   (BESIDE ? note.row(unit) : note.first[unit]) % task.block_cols / 8;
     }
     __device__ __forceinline__ unsigned of(int eight) const { return bits != nullptr ? __ldg(bits + eight) : 0xffu; }
 };
@@ -615,12 +657,14 @@ inline void store_staged(const spk_tensor_map *map, unsigned q_tile, const tile_
 
 /* o: the sums, which are none where the rows saw nothing. */
 inline void finish(const spk_tensor_map *map_o, unsigned q_tile, const attention_task &task, const attention_order &order,
-                   const score_scale &scale, const tile_place &part, int tile, const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
+                   const score_scale &scale, const tile_place &part, const tile_note &tile, const float (&o)[DEPTH_V / 2],
+                   const softmax_rows &rows)
 {
     const float sum[2] = {quad_sum(rows.sum[0]), quad_sum(rows.sum[1])},
                 factor[2] = {sum[0] == 0 ? 0 : reciprocal(sum[0]), sum[1] == 0 ? 0 : reciprocal(sum[1])};
     const int first = part.row + thread_row(0) - threadIdx.x % 32 / 4; /* the warp's first query, with one head */
-    const bool staged = STAGED && order.pieces && __all_sync(~0u, first + 16 <= part.end);
+    const bool shared = SHARED && tile.share >= 0;
+    const bool staged = STAGED && order.pieces && !shared && __all_sync(~0u, first + 16 <= part.end);
     if (staged)
         store_staged(map_o, q_tile, part, first, o, factor);
 #pragma unroll
@@ -629,8 +673,9 @@ inline void finish(const spk_tensor_map *map_o, unsigned q_tile, const attention
         const bool valid = query < part.end;
         const float infinity = __int_as_float(0x7f800000),
                     lse2 = sum[half] == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum[half]);
-        if (SPLIT) {
-            const long long at = part_row(task, part, tile % order.splits, head, query);
+        if (SPLIT || shared) {
+            const long long at = shared ? (long long)tile.share * (SHARERS * 64) + (RINGS > 1 ? 0 : threadIdx.x / 128 * 64) + row
+                                        : part_row(task, part, tile.tile % order.splits, head, query);
             if (valid)
                 store_part(order.parts + at * DEPTH_V, o, half, factor[half]);
             if (valid && threadIdx.x % 4 == 0)
@@ -727,6 +772,8 @@ struct consumer {
         tile_note next = shared.tiles[q.stage];
         next.tile = uniform(next.tile);
         next.steps = uniform(next.steps);
+        if (SHARED)
+            next.share = uniform(next.share);
         query.take(q_tile());
         if (!STAGED && (Q_HELD || next.steps == 0))
             release_q();
@@ -767,7 +814,7 @@ struct consumer {
     }
     __device__ __forceinline__ void finish_tile(const tile_note &tile, const float (&o)[DEPTH_V / 2], const softmax_rows &rows)
     {
-        finish(map_o, STAGED ? q_tile() : 0, task, order, scale, place_of(tile), tile.tile, o, rows);
+        finish(map_o, STAGED ? q_tile() : 0, task, order, scale, place_of(tile), tile, o, rows);
         if (STAGED) {
             take_back_q(); /* of the tile before, where this one has no products */
             lend_q();
@@ -882,7 +929,7 @@ inline void consumer::run()
         }
         if (!STAGED && !Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
             release_q();
-        tile_note next = {-1, 0, 0, 0};
+        tile_note next = {-1, 0, 0, 0, -1};
         softmax_rows next_rows;
         next_rows.begin();
         if (JOIN)

@@ -3,6 +3,7 @@
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_SM90_H
 
 #include "backend/cuda/device/attention.h"
+#include "backend/cuda/device/attention_share.h"
 #include "backend/cuda/device/sm90.h"
 
 /* The constants.
@@ -19,6 +20,8 @@
  *   LEFT, RIGHT, SINKS      1: there is a limit to the left of a query, to its right; the first keys are seen all the same
  *   CAPPED, WANT_LSE        1: scores are capped; LSE is wanted
  *   SPLIT                   1: the keys of a tile are shared out over several workers, whose results are merged afterwards
+ *   SHARED                  1: the keys of the last tiles may be shared out over all workers, which would else have nothing to do
+ *   COUNTED                 1: a list says in which order tiles begin, and each worker takes the next one of it
  *   SCRUB                   1: V may hold infinities and NaN in rows that only some queries of a tile see
  *   PACKED, LENGTHS         1: a run says where sequences end; how many keys items have
  *   PAGED                   1: a table says where a page of keys lies
@@ -43,6 +46,8 @@
     C(CAPPED, capped)          \
     C(WANT_LSE, want_lse)      \
     C(SPLIT, split)            \
+    C(SHARED, shared)          \
+    C(COUNTED, counted)        \
     C(SCRUB, scrub)            \
     C(PACKED, packed)          \
     C(LENGTHS, lengths)        \
@@ -110,12 +115,16 @@ typedef struct attention_order {
     int head_tiles, block_rows, block_tiles; /* tiles of an item's heads; queries of a block row of the mask (or all), tiles of one */
     int row_tiles, tiles;                    /* of a head, and of all */
     int workers;
-    int splits;                /* parts of a tile's keys: `tiles` counts each */
-    const int *offsets, *list; /* the tiles of each worker; NULL: worker w takes w, w + workers, ... */
-    float *parts,
-        *part_lse; /* with SPLIT: of each split, item, head and query DEPTH_V sums and an LSE of two (helpers/attention_merge.h) */
-    int pieces;    /* 1: rows of O may be written 16 bytes at a time */
-    int early;     /* 1: blocks of the next launch may start as soon as there is room */
+    int splits; /* parts of a tile's keys: `tiles` counts each */
+    /* The tiles of each worker; NULL: worker w takes w, w + workers, ... In the list tiles + i is share i. With COUNTED it is of all
+     * workers, and *next the place of the tile that nobody has taken yet. */
+    const int *offsets, *list;
+    int *next;
+    const attention_share *shares;
+    float *parts, *part_lse; /* of each split, item, head and query (helpers/attention_merge.h), or of each share and row
+                              * (helpers/attention_join.h) DEPTH_V sums and an LSE of two */
+    int pieces;              /* 1: rows of O may be written 16 bytes at a time */
+    int early;               /* 1: blocks of the next launch may start as soon as there is room */
 } attention_order;
 
 #endif

@@ -27,7 +27,7 @@ static double step_us(const attention_constants *c, const attention_shape *s, bo
     us *= c->q_held && c->depth <= 64 && c->consumers < 3 ? 0.978 : 1;
     us *= s->registers > 180 && !wide ? 1.028 : 1;
     us *= c->join ? 1.032 : 1;
-    us *= !c->turns ? 1 : c->depth > 128 ? 0.949 : 0.986;
+    us *= !c->turns ? 1 : c->depth > 128 ? 0.949 : c->consumers == 3 ? 0.986 : 0.996;
     us *= c->form != ATTENTION_ALONE ? 1 : c->consumers == 3 ? 1.013 : 1.054;
     return fmax(us, brought);
 }
@@ -69,5 +69,8 @@ double spk_cuda_attention_sm90_us(const spk_problem *p, const attention_constant
     const double waves = ceil(tiles / workers), even = tiles / workers > 1 ? tiles / workers : 1;
     const bool uneven = c->left || c->right || c->masked;
     const double turns = uneven ? 0.2 * waves + 0.8 * even : waves;
-    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * (fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c, &s));
+    const double tile = fmax(steps, 1) * step_us(c, &s, t.row_tiles == 1) + tile_us(c, &s);
+    if (c->shared && !uneven) /* every worker has as much to do; some have parts of two tiles at the end */
+        return 4 + 3 + even * tile + 2 * tile_us(c, &s);
+    return 4 + (splits > 1 ? 3 + 0.05 * splits : 0) + turns * tile;
 }

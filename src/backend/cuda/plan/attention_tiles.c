@@ -115,8 +115,6 @@ const char *spk_attention_tiles_refusal(const spk_problem *p, const spk_device *
         return "a lower tile holds all of a block row";
     if (s->c.step_keys >= 2 * p->n && s->c.step_keys > 32)
         return "a smaller step holds all keys";
-    if (s->splits > 1 && s->c.packed)
-        return "packed sequences are not shared out by keys";
     if (s->splits > 1 && (parts > 4.0 * processors_of(device) || p->n < (int64_t)s->splits * s->c.step_keys))
         return "there are tiles enough, or too few keys to be shared out";
     return NULL;
