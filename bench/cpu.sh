@@ -44,13 +44,12 @@ race() {
 # own WORD: the own rows of this build that have it in their names, with commas.
 own() { "$build/sparsek" info --json - | python3 -c "import json, sys; print(','.join(k['name'] for k in json.load(sys.stdin)['results'][0]['kernels'] if '$1' in k['name'] and k['kind'] == 'own'))"; }
 
-by_blocks=libxsmm_blocks,mkl_blocks,openblas_blocks dense=mkl_dense,openblas_dense,onednn_dense
+dense=mkl_dense,openblas_dense,onednn_dense
 for step in "${steps[@]}"; do
     case "$step" in
-    blocks) # own rows beside the libraries' products of single blocks
+    blocks) # beside the libraries' products of single blocks, and dense ones
         for dtype in f32 f64; do for block in 32 64 128; do
-            race "blocks-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype \
-                --only "$(own "spmm_${dtype}_"),$by_blocks"
+            race "spmm-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype --exclude reference
         done; done ;;
     elements) # a finite-element matrix beside MKL's BSR with its inspector
         for block in 3 6; do for n in 1 16; do
