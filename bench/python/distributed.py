@@ -36,6 +36,8 @@ from race.harness import card  # noqa: E402
 
 ROUNDS = 11
 SAMPLE_US = 1e4
+KINDS = {"": None, "d": True, "c": "copies", "l": "late copies"}  # of --chunks
+WORDS = {True: "direct", "copies": "copies", "late copies": "late copies"}
 LAYOUTS = {"whole": (Replicate(), Replicate()), "scattered": (Replicate(), Shard(0)), "sequence": (Shard(0), Shard(0))}
 
 
@@ -188,11 +190,13 @@ class Layers:
         for layouts, (came, goes) in LAYOUTS.items():
             back = goes if self.what == "forward" else came  # where the result that is compared lies
             for count, direct in chunks:
-                if direct and layouts == "whole":
+                if direct and layouts == "whole" or direct == "late copies" and (layouts != "scattered" or self.what != "forward"):
+                    continue
+                if isinstance(direct, str) and self.what != "forward" and layouts != "sequence":
                     continue
                 model = self.parallel(ranks, layouts, count, direct)
                 call = self.call(model, ranks.mine(x, came).clone(), ranks.mine(gradient, goes).clone())
-                name = f"{ranks.size} ranks, {layouts}" + (f", {count}{' direct' if direct else ''}" if count else "")
+                name = f"{ranks.size} ranks, {layouts}" + (f", {count}{' ' + WORDS[direct] if direct else ''}" if count else "")
                 first = call().clone()
                 error = ranks.largest(off(first, ranks.mine(want, back)))
                 same = ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0
@@ -229,15 +233,14 @@ class Attention:
         tune_once(single)
         want = ranks.mine(single(), Shard(2))
         mine = [ranks.mine(x, Shard(2)) for x in (q, k, v)]
-        turned = [x.transpose(1, 2).contiguous() for x in mine]
         calls = {
-            f"{ranks.size} ranks, by heads": called(attention_by_heads, *turned, mask=mask, layout="bshd"),
+            f"{ranks.size} ranks, by heads": called(attention_by_heads, *mine, mask=mask),
             f"{ranks.size} ranks, by keys": called(attention_by_keys, *mine, mask),
         }
         facts = {}
         for name, call in calls.items():
             first = call().clone()
-            error = ranks.largest(off(first.transpose(1, 2) if "heads" in name else first, want))
+            error = ranks.largest(off(first, want))
             facts[name] = dict(error=error, repeatable=ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0)
         return rows_of(ranks.race(ranks.with_graphs({"one": single} | calls), rounds), facts)
 
@@ -274,12 +277,14 @@ class Experts:
         single = called(*operands, group=alone)
         tune_once(single)
         want = ranks.mine(single(), Shard(0))
-        call = called(*(ranks.mine(operand, Shard(0)) for operand in operands), capacity=capacity)
-        first = call().clone()
-        same = ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0
-        name = f"{ranks.size} ranks"
-        facts = {name: dict(error=ranks.largest(off(first, want)), repeatable=same, capacity=capacity)}
-        return rows_of(ranks.race(ranks.with_graphs({"one": single, name: call}), rounds), facts)
+        calls, facts = {"one": single}, {}
+        for limit in [None, capacity] if capacity else [None]:
+            call = called(*(ranks.mine(operand, Shard(0)) for operand in operands), capacity=limit)
+            first = call().clone()
+            same = ranks.largest(0.0 if torch.equal(first, call()) else 1.0) == 0
+            name = f"{ranks.size} ranks" + (f", capacity {limit}" if limit else "")
+            calls[name], facts[name] = call, dict(error=ranks.largest(off(first, want)), repeatable=same, capacity=limit)
+        return rows_of(ranks.race(ranks.with_graphs(calls), rounds), facts)
 
 
 def rows_of(rows, facts):
@@ -364,7 +369,11 @@ def main():
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
-    parser.add_argument("--chunks", default="0,1,2,4,1d,2d,4d", help="pieces of tokens to time, by commas, with d: direct; 0: as the layer measures")
+    parser.add_argument(
+        "--chunks",
+        default="0,1,2,4,1d,2d,4d,1c,2c,4c,1l,2l,4l",
+        help="pieces of tokens to time, by commas, with d: direct, c: copies, l: late copies; 0: as the layer measures",
+    )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--budget-s", type=float, default=1.0, help="seconds of one tuning")
     parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
@@ -372,7 +381,7 @@ def main():
     parser.add_argument("--ctas", type=int, default=0, help="thread blocks of NCCL at most; 0: as it likes")
     parser.add_argument("--store", metavar="FILE", help="of decisions, to keep; else one that goes with the run")
     options = parser.parse_args()
-    options.chunks = [(int(word.rstrip("d")) or None, word.endswith("d") or None) for word in options.chunks.split(",")]
+    options.chunks = [(int(word.rstrip("dcl")) or None, KINDS[word.lstrip("0123456789")]) for word in options.chunks.split(",")]
     options.command = "python " + " ".join(sys.argv)
     if options.json:
         os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)

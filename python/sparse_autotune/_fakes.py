@@ -158,16 +158,16 @@ def _gemm_shape(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | No
     return made
 
 
-def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype | None = None) -> None:
-    _check_devices("the operands", like, out=out)
+def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype | None = None, name: str = "out") -> None:
+    _check_devices("the operands", like, **{name: out})
     if dtype is None or dtype == like.dtype:
-        _check_dtype("out", out, "the operands", like)
+        _check_dtype(name, out, "the operands", like)
     else:
-        _require(out.dtype == dtype, f"out: its dtype must be that of the result, {_name(dtype)}, not {_name(out.dtype)}")
-    _require(out.dim() == len(shape), f"out: its shape is {list(out.shape)}, the result's {shape}")
+        _require(out.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(out.dtype)}")
+    _require(out.dim() == len(shape), f"{name}: its shape is {list(out.shape)}, the result's {shape}")
     for size, wanted in zip(out.shape, shape, strict=True):
-        _require(size == wanted, f"out: its shape is {list(out.shape)}, the result's {shape}")
-    _require(out.is_contiguous(), f"out: must be contiguous; its strides are {list(out.stride())}")
+        _require(size == wanted, f"{name}: its shape is {list(out.shape)}, the result's {shape}")
+    _require(out.is_contiguous(), f"{name}: must be contiguous; its strides are {list(out.stride())}")
 
 
 @torch.library.register_fake("sparse_autotune::spmm")
@@ -183,6 +183,14 @@ def _raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, 
 @torch.library.register_fake("sparse_autotune::_spmm_out")
 def _raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out):
     _check_out(out, dense, _spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
+
+
+@torch.library.register_fake("sparse_autotune::_spmm_added")
+def _raw_spmm_added(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, residual, out):
+    _require(not flags & FACTOR, "flags: a product to which a residual is added takes no factor")
+    made = _spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags)
+    _check_out(out, dense, made)
+    _check_out(residual, dense, made, name="residual")
 
 
 @torch.library.register_fake("sparse_autotune::_spmm_gradients")

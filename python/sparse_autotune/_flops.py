@@ -58,7 +58,7 @@ def _backward_flop(grad_o, grad_lse, o, lse, q, k, v, *rest, out_shape=None, **_
 def register(counter: Any) -> None:
     """Tells torch.utils.flop_counter the formulas."""
     for packets, formula in (
-        ([_ops.spmm, _ops._spmm, _ops._spmm_out], _spmm_flop),
+        ([_ops.spmm, _ops._spmm, _ops._spmm_out, _ops._spmm_added], _spmm_flop),
         ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
         ([_ops._spmm_gradients], _gradients_flop),
         ([_ops.gemm, _ops._gemm, _ops._gemm_out], _gemm_flop),

@@ -36,6 +36,7 @@ def named(error: RuntimeError, **names: str) -> RuntimeError:
 
 
 raw_spmm_out = torch.ops.sparse_autotune._spmm_out.default
+raw_spmm_added = torch.ops.sparse_autotune._spmm_added.default
 raw_sddmm = torch.ops.sparse_autotune._sddmm.default
 raw_sddmm_out = torch.ops.sparse_autotune._sddmm_out.default
 public_spmm = torch.ops.sparse_autotune.spmm.default
@@ -275,6 +276,31 @@ def product_into(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense
     torch.autograd.graph.increment_version(out)  # what autograd has kept of it is no more
     with below_autograd():
         raw_spmm_out(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, out)
+
+
+class _Added(_Spmm):
+    """The gradients are those of the product."""
+
+    @staticmethod
+    def forward(ctx, values, dense, bias, rest):
+        *others, residual, out = rest
+        row_offsets, col_indices, rows, cols, flags = others
+        version = version_of(row_offsets, col_indices)
+        ctx.save_for_backward(values, dense)
+        _C.clear_mark()
+        raw_spmm_added(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version, residual, out)
+        ctx.rest = (*others, version, _C.mark())
+        return out
+
+
+def product_added(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, rows: int, cols: int, residual: Tensor, out: Tensor) -> Tensor:
+    """out = dense A^T + residual. The residual gets no gradient."""
+    flags = RIGHT | TRANS | FINITE | tf32_flag(dense)
+    if wants_gradient(values, dense):
+        return _Added.apply(values, dense, None, (row_offsets, col_indices, rows, cols, flags, residual, out))  # type: ignore[no-any-return, no-untyped-call]
+    with below_autograd():
+        raw_spmm_added(values, row_offsets, col_indices, dense, None, rows, cols, flags, version_of(row_offsets, col_indices), residual, out)
+    return out
 
 
 def may_overwrite() -> bool:

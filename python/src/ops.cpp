@@ -35,13 +35,15 @@ template <typename Call> void run_with(const Call &call, const decltype(Call::ar
                  [&](const spk_tune_options *tune) { return spk_compute(device.context, call.handle(), &call.problem, &args, tune); });
 }
 
-void run(const Multiply &call, const Tensor &out)
+/* residual: nullptr: what out holds, where one takes part. */
+void run(const Multiply &call, const Tensor &out, const Tensor *residual = nullptr)
 {
     if (out.numel() == 0)
         return;
     spk_spmm_args args = call.args;
     args.d = out.mutable_data_ptr();
-    args.residual = call.problem.residual != SPK_RESIDUAL_NONE ? args.d : nullptr;
+    if (call.problem.residual != SPK_RESIDUAL_NONE)
+        args.residual = residual ? residual->const_data_ptr() : args.d;
     run_with(call, args);
 }
 
@@ -112,6 +114,21 @@ void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor 
     const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
     check_out(out, dense, call.out_sizes, call.dtype);
     run(call, out);
+}
+
+void raw_spmm_added(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                    const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version, const Tensor &residual,
+                    Tensor out)
+{
+    if (flags & FLAG_FACTOR)
+        refuse("flags: a product to which a residual is added takes no factor");
+    Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    check_out(out, dense, call.out_sizes, call.dtype);
+    check_out(residual, dense, call.out_sizes, call.dtype, "residual");
+    call.problem.residual = SPK_RESIDUAL_ADD;
+    call.problem.ldr = call.problem.ldd;
+    call.problem.stride_r = call.problem.batch > 1 ? call.problem.stride_d : 0;
+    run(call, out, &residual);
 }
 
 Tensor spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
@@ -378,6 +395,7 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("sddmm(" SAMPLE_OPERANDS ") -> Tensor");
     library.def("_spmm(" SPARSE_OPERANDS ", int version) -> Tensor");
     library.def("_spmm_out(" SPARSE_OPERANDS ", int version, Tensor(a!) out) -> ()");
+    library.def("_spmm_added(" SPARSE_OPERANDS ", int version, Tensor residual, Tensor(a!) out) -> ()");
     library.def("_sddmm(" SAMPLE_OPERANDS ", int version) -> Tensor");
     library.def("_sddmm_out(" SAMPLE_OPERANDS ", int version, Tensor(a!) out) -> ()");
     library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, "
@@ -404,6 +422,7 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                                \
     library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                             \
     library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));                     \
+    library.impl("_spmm_added", TORCH_BOX(&sparse_autotune::raw_spmm_added));                 \
     library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                           \
     library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));                   \
     library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));              \

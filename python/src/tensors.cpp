@@ -158,14 +158,14 @@ Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t
     return Tensor(made);
 }
 
-void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype)
+void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype, const char *name)
 {
-    check_device("out", out, like, "the operands");
-    check_dtype("out", out, dtype == dtype_of(like) ? "the operands" : "the result", dtype);
+    check_device(name, out, like, "the operands");
+    check_dtype(name, out, dtype == dtype_of(like) ? "the operands" : "the result", dtype);
     if (sizes_of(out) != sizes)
-        refuse("out: its shape is " + text_of(sizes_of(out)) + ", the result's " + text_of(sizes));
+        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(out)) + ", the result's " + text_of(sizes));
     if (!out.is_contiguous())
-        refuse("out: must be contiguous; its strides are " + strides_of(out));
+        refuse(std::string(name) + ": must be contiguous; its strides are " + strides_of(out));
 }
 namespace {
 

@@ -75,7 +75,8 @@ void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dt
 void check_device(const char *name, const Tensor &t, const Tensor &like, const char *like_name);
 /* A contiguous tensor of one dimension. */
 void check_line(const char *name, const Tensor &t);
-void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype);
+/* A contiguous tensor in the result's shape and dtype. */
+void check_out(const Tensor &out, const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype, const char *name = "out");
 
 /* An uninitialised contiguous tensor like another one. */
 Tensor empty_like(const Tensor &like, const std::vector<int64_t> &sizes, int32_t dtype);

@@ -522,8 +522,12 @@ def test_products_without_memory_refuse_the_same(name, right):
     out = real[0].new_empty(outcomes[0].shape) if not isinstance(outcomes[0], str) else torch.empty(20, 5)
     into = torch.ops.sparse_autotune._spmm_out
     refused_alike(into, (*real, -1, out), (*meta, -1, out.to("meta")))
+    added = torch.ops.sparse_autotune._spmm_added
+    refused_alike(added, (*real, -1, out.clone(), out), (*meta, -1, out.to("meta"), out.to("meta")))
     for wrong in (out[..., :-1], out.double(), out.mT.contiguous().mT):
         assert isinstance(refused_alike(into, (*real, -1, wrong), (*meta, -1, wrong.to("meta")))[0], str)
+        for pair in ((wrong, out), (out, wrong)):
+            assert isinstance(refused_alike(added, (*real, -1, *pair), (*meta, -1, *(t.to("meta") for t in pair)))[0], str)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,8 @@ def test_opcheck_out_variants(device):
     indices = (a.row_offsets, a.col_indices)
     names = ("test_schema", "test_faketensor")
     torch.library.opcheck(ops._spmm_out.default, (a.values, *indices, b, None, 20, 24, 0, -1, torch.empty(20, 5, device=device)), test_utils=names)
+    added = (torch.randn(20, 5, device=device), torch.empty(20, 5, device=device))
+    torch.library.opcheck(ops._spmm_added.default, (a.values, *indices, b, None, 20, 24, 0, -1, *added), test_utils=names)
     torch.library.opcheck(ops._sddmm_out.default, (x, y, *indices, 20, 24, 4, 8, 0, -1, torch.empty_like(a.values)), test_utils=names)
 
 

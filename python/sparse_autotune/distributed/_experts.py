@@ -6,17 +6,42 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from .. import _ops
 from .._gemm import grouped_gemm
 from .._ops import Activation
 from ._attention import _group
 from ._moves import Stay, Swap, moved
+from ._routes import alone, routed, sorted_pairs
 
 
 def _slots(chosen: Tensor, each: int, ranks: int, capacity: int) -> Tensor:
     """Where each pair of a token and an expert is sent: rank * capacity + place, or behind all where the rank has no room left."""
-    to = chosen.flatten() // each
-    at = torch.nn.functional.one_hot(to, ranks).cumsum(0).gather(1, to[:, None])[:, 0] - 1
-    return torch.where(at < capacity, to * capacity + at, ranks * capacity)
+    to, order, begins = sorted_pairs(chosen.flatten() // each, ranks)
+    to = to.to(torch.int64)
+    at = torch.arange(len(order), device=chosen.device) - begins[to]  # pairs of a rank lie in the order of their numbers
+    return torch.empty_like(order).scatter_(0, order, torch.where(at < capacity, to * capacity + at, ranks * capacity))
+
+
+def _without_gradients(
+    x: Tensor,
+    chosen: Tensor,
+    weights: Tensor,
+    up: Tensor,
+    down: Tensor,
+    gate: Tensor | None,
+    activation: Activation | None,
+    group: dist.ProcessGroup,
+    capacity: int | None,
+) -> Tensor | None:
+    """None: not here; another way is taken, at all ranks."""
+    ranks, pairs, each = group.size(), chosen.numel(), up.shape[0]
+    if capacity is None or capacity >= pairs:
+        if ranks == 1:
+            return alone(x, chosen, weights, up, down, gate, activation)
+        return routed(x, chosen.flatten(), None, weights, up, down, gate, activation, group, ranks * pairs)
+    kept = _slots(chosen, each, ranks, capacity) < ranks * capacity
+    expert = torch.where(kept, chosen.flatten(), ranks * each)
+    return routed(x, expert, kept, weights, up, down, gate, activation, group, ranks * capacity) if ranks > 1 else None
 
 
 def experts(
@@ -50,6 +75,10 @@ def experts(
     pairs = chosen.numel()
     if capacity is not None and (not hasattr(capacity, "__index__") or capacity < 1):
         raise ValueError(f"capacity: must be a whole number from 1, or None, not {capacity!r}")
+    if not _ops.wants_gradient(x, weights, up, down, gate) and not _ops.any_autocast() and pairs:
+        made = _without_gradients(x, chosen, weights, up, down, gate, activation, group, capacity)
+        if made is not None:
+            return made
     move = Swap(group) if ranks > 1 else Stay(group)
     slots_per_rank = pairs if capacity is None else min(capacity, pairs)
     slots = _slots(chosen, each, ranks, slots_per_rank)

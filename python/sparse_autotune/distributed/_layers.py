@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -164,10 +165,32 @@ class PartialLinear(DealtLinear):
     """Of dealt block columns: forward gives this rank's summand, without bias and activation; finished() adds them to the sum."""
 
     made_at: int = 0  # where the last result lies
+    added: tuple[Callable[[], Tensor], Tensor] | None = None
+    work: Callable[[Tensor], Tensor] | None = None
+
+    def add_next(self, came: Callable[[], Tensor], out: Tensor) -> None:
+        """The next product adds what came() gives, [tokens, features], which is called as late as can be, and writes the sum into `out`."""
+        self.__dict__["added"] = (came, out)
+
+    def work_next(self, work: Callable[[Tensor], Tensor]) -> None:
+        """The next product is what `work` makes of the layer's input."""
+        self.__dict__["work"] = work
+
+    def forget(self) -> None:
+        self.__dict__.pop("added", None)
+        self.__dict__.pop("work", None)
 
     def local(self, x: Tensor) -> Tensor:
+        work, added = self.work, self.added
+        self.forget()
+        if work is not None:
+            return work(x)
         values, _, row_offsets, col_indices = self._operands()
         try:
+            if added is not None:
+                came, out = added
+                out = out.view(*x.shape[:-1], self.out_features)
+                return _ops.product_added(values, row_offsets, col_indices, x, self.out_features, self.in_features, came().view_as(out), out)
             made = _product(x, values, None, row_offsets, col_indices, self.out_features, self.in_features, None)
         except RuntimeError as error:
             raise _ops.named(error, dense="x") from None

@@ -4,39 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard
 
+from . import _copies
 from ._moves import Copy, Fetch, Flight, Gather, Move, Return, Scatter, Sum, begin, end, moved
+from ._sizes import cut, sizes_of
 
 Inner = Callable[[Tensor], Tensor]
 
 
-def _sizes(tokens: int, count: int) -> list[int]:
-    return [tokens // count + (at < tokens % count) for at in range(count)]
-
-
-def _cut(x: Tensor, count: int, dim: int = 0) -> list[Tensor]:
-    """In one step of autograd: each of several slices would have a gradient as large as the whole."""
-    return list(x.split(_sizes(x.shape[dim], count), dim))
+Direct = bool | Literal["copies", "late copies"]
 
 
 class Way(NamedTuple):
-    """How many pieces; direct: each rank multiplies its own tokens as they are, while ranks send the others' to each other."""
+    """How many pieces; direct: each rank multiplies its own tokens as they are, while ranks send the others' to each other. "copies": these are copied into the
+    memory of the others; "late copies": and only the last layer works on pieces."""
 
     pieces: int
-    direct: bool
+    direct: Direct
 
 
 @dataclasses.dataclass
 class Plan:
     """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
 
-    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does.
+    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands
+    travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for.
     """
 
     mesh: DeviceMesh
@@ -46,6 +44,8 @@ class Plan:
     use_local_output: bool
     way: Callable[[Plan, Tensor, Sequence[Any], Inner], Way]
     given: Way | None = None
+    last: Any = None
+    closed: bool = False
     width: int = 0  # features that a piece has when it came; 0: as many as the input
     chosen: dict[str, Way] = dataclasses.field(default_factory=dict)
 
@@ -71,7 +71,7 @@ class Plan:
         try:
             for layer in layers:
                 layer.hold(leaves=False)
-            made = self.run(x, inner, way)
+            made = self.run(x, inner, way, layers)
         finally:
             for layer in layers:
                 layer.let_go()
@@ -96,8 +96,8 @@ class Plan:
 
     def _pieces(self, x: Tensor, count: int) -> list[Tensor]:
         if self.dim_in is not None or self.dim_out is None:
-            return _cut(x.reshape(-1, x.shape[-1]), count)
-        return [piece.reshape(-1, x.shape[-1]) for piece in _cut(self._by_rank(x, self.dim_out), count, 1)]
+            return cut(x.reshape(-1, x.shape[-1]), count)
+        return [piece.reshape(-1, x.shape[-1]) for piece in cut(self._by_rank(x, self.dim_out), count, 1)]
 
     def _joined(self, x: Tensor, parts: list[Tensor]) -> Tensor:
         """The result of all pieces, where tokens lie as those of x do; or elsewhere, where only one of them is scattered."""
@@ -112,7 +112,11 @@ class Plan:
             lead[self._dim(x, self.dim_out)] //= ranks
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).view(*lead, parts[0].shape[-1])
 
-    def run(self, x: Tensor, inner: Inner, way: Way) -> Tensor:
+    def run(self, x: Tensor, inner: Inner, way: Way, layers: Sequence[Any]) -> Tensor:
+        if isinstance(way.direct, str):
+            made = _copies.run(self, x, inner, way, layers)
+            if made is not None:
+                return made
         return self._directly(x, inner, way.pieces) if way.direct else self._together(x, inner, way.pieces)
 
     def _together(self, x: Tensor, inner: Inner, count: int) -> Tensor:
@@ -149,20 +153,20 @@ class Plan:
 
         if self.dim_in is not None:
             own = x.reshape(-1, x.shape[-1])
-            coming: list[Tensor | tuple[Tensor, Flight]] = [begin(piece, Fetch(group)) for piece in _cut(own, count)]
-            first = own.shape[0] - (_sizes(own.shape[0], count)[-1] if count > 1 else 0)
+            coming: list[Tensor | tuple[Tensor, Flight]] = [begin(piece, Fetch(group)) for piece in cut(own, count)]
+            first = own.shape[0] - (sizes_of(own.shape[0], count)[-1] if count > 1 else 0)
         else:
             assert self.dim_out is not None
             sides = self._by_rank(moved(x, self.before), self.dim_out).unbind(0)
             own, first = sides[rank], 0
-            others = [_cut(sides[(rank - step) % ranks], count) for step in range(1, ranks)]
+            others = [cut(sides[(rank - step) % ranks], count) for step in range(1, ranks)]
             coming = [torch.cat(parts) if ranks > 2 else parts[0] for parts in zip(*others, strict=True)]
         early, late = own.split([first, own.shape[0] - first])
         parts = [product(early)] if first else []
         going = [begin(product(tokens if isinstance(tokens, Tensor) else end(tokens)), Return(group)) for tokens in coming]
         if first < own.shape[0]:
             parts.append(product(late))
-        sizes = _sizes(own.shape[0], count)
+        sizes = sizes_of(own.shape[0], count)
         shares = [sizes] if len(parts) == 1 else [sizes[:-1], sizes[-1:]]
         mine = [piece for part, share in zip(parts, shares, strict=True) for piece in part.split(share)]
         return self._joined(x, self._added(mine, going))

@@ -11,22 +11,25 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import ParallelStyle
 
+from ._copies import COPIES, LATE
 from ._deal import Deal, deal
 from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
 from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
-from ._pieces import Plan, Way
+from ._pieces import Direct, Plan, Way
 from ._ways import chosen
 
 
 class _Style(ParallelStyle):
-    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool, chunks: int | None, direct: bool | None = None):
+    def __init__(self, input_layouts: Placement, output_layouts: Placement, use_local_output: bool, chunks: int | None, direct: Direct | None = None):
         super().__init__()
         if chunks is not None and (not hasattr(chunks, "__index__") or chunks < 1):
             raise ValueError(f"chunks: must be a whole number from 1, or None, not {chunks!r}")
         if direct is not None and chunks is None:
             raise ValueError("direct: goes with a number of chunks; without one both are measured")
         self.input_layouts, self.output_layouts, self.use_local_output = input_layouts, output_layouts, use_local_output
-        self.given = None if chunks is None else Way(chunks, bool(direct))
+        if direct not in (None, False, True, COPIES, LATE):
+            raise ValueError(f"direct: must be True, False, {COPIES!r} or {LATE!r}, not {direct!r}")
+        self.given = None if chunks is None else Way(chunks, direct or False)
 
     def _plan(self, mesh: DeviceMesh, before: Move, after: Move) -> Plan:
         plan = Plan(mesh, before, after, (self.input_layouts, self.output_layouts), self.use_local_output, chosen, self.given)
@@ -156,6 +159,9 @@ class _Pair:
                 )
             return made
 
+        if torch.is_grad_enabled():
+            known = {id(parameter) for layer in layers for parameter in layer.parameters()}
+            self.plan.closed = not args and not kwargs and all(id(p) in known or not p.requires_grad for p in self.parameters())  # type: ignore[attr-defined]
         return self.plan(x, layers, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
 
 
@@ -170,7 +176,8 @@ class PairwiseSparse(_Style):
 
     input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result
     over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse. direct, with chunks: where results are
-    scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives; None: measured.
+    scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives: True by messages, "copies" by
+    copies into each other's memory (GPUs of one host; elsewhere as True), "late copies" the same with pieces for `down` alone; None: measured.
 
     Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
     """
@@ -184,7 +191,7 @@ class PairwiseSparse(_Style):
         output_layouts: Placement | None = None,
         use_local_output: bool = True,
         chunks: int | None = None,
-        direct: bool | None = None,
+        direct: Direct | None = None,
     ):
         super().__init__(input_layouts or Replicate(), output_layouts or Replicate(), use_local_output, chunks, direct)
         self.up, self.down = (up,) if isinstance(up, str) else tuple(up), down
@@ -214,4 +221,5 @@ class PairwiseSparse(_Style):
         module.__class__ = type(f"Dealt{type(module).__name__}", (_Pair, type(module)), {})
         made: Any = module
         made.plan, made.pair = plan, (*self.up, self.down)
+        plan.last = layers[self.down]
         return module

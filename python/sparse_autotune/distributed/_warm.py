@@ -7,7 +7,7 @@ from torch import nn
 
 from ._choices import tune_once
 from ._layers import DealtLinear
-from ._pieces import Plan, Way
+from ._pieces import Direct, Plan, Way
 
 
 def warm_up(model: nn.Module, tokens: int, *, gradients: bool = False) -> None:
@@ -36,13 +36,13 @@ def _plans(model: nn.Module) -> dict[str, Plan]:
     return {name: module.plan for name, module in model.named_modules() if isinstance(getattr(module, "plan", None), Plan)}
 
 
-def chunk_choices(model: nn.Module) -> dict[str, dict[str, tuple[int, bool]]]:
+def chunk_choices(model: nn.Module) -> dict[str, dict[str, tuple[int, Direct]]]:
     """What was found to be the fastest, for each module, and for each size of its input that it met: how many pieces, and whether they are direct. Plain
     values, for a JSON file."""
     return {name: {key: (way.pieces, way.direct) for key, way in plan.chosen.items()} for name, plan in _plans(model).items() if plan.chosen}
 
 
-def pin_chunks(model: nn.Module, choices: dict[str, dict[str, tuple[int, bool]]]) -> None:
+def pin_chunks(model: nn.Module, choices: dict[str, dict[str, tuple[int, Direct]]]) -> None:
     """Takes what chunk_choices gave, of any process: nothing is measured for these sizes. ValueError where a module is missing."""
     plans = _plans(model)
     for name, chosen in choices.items():

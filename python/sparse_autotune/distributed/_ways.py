@@ -12,8 +12,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .. import _options
+from . import _copies, _shared
 from ._choices import in_memory, tune_once
-from ._pieces import Inner, Plan, Way
+from ._copies import COPIES, LATE
+from ._pieces import Direct, Inner, Plan, Way
 
 COUNTS = (1, 2, 4, 8)
 _DIRECT = COUNTS[:-1]
@@ -47,29 +49,42 @@ def chosen(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner) -> Way:
         return fitting(estimated(tokens))
     ways = [Way(count, False) for count in COUNTS if count <= at_most]
     ways += [Way(count, True) for count in _DIRECT if count <= at_most and plan.may_be_direct]
+    ways += [way for way in _copied(plan, x, training) if way.pieces <= at_most]
     try:
         leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
         with torch.set_grad_enabled(training):
-            plan.chosen[key] = _fastest(plan, x.detach().requires_grad_(training and x.requires_grad), leaves, inner, ways)
+            plan.chosen[key] = _fastest(plan, x.detach().requires_grad_(training and x.requires_grad), layers, leaves, inner, ways)
     finally:
         for layer in layers:
             layer.let_go()
     return plan.chosen[key]
 
 
-def _fastest(plan: Plan, x: Tensor, leaves: list[Tensor], inner: Inner, ways: list[Way]) -> Way:
-    """By alternated rounds, with the backward pass where there is one; the slowest rank counts, and the first one decides."""
+def _copied(plan: Plan, x: Tensor, training: bool) -> list[Way]:
+    """Those whose messages are copies, where these can be made."""
+    if not _copies.may_copy(plan, x, training) or not _shared.reachable(plan.mesh.get_group(), x.device):
+        return []
+    kinds: list[Direct] = [COPIES] if plan.dim_in is not None else [COPIES, LATE]
+    return [Way(count, kind) for kind in kinds for count in _DIRECT]
+
+
+def _fastest(plan: Plan, x: Tensor, layers: Sequence[Any], leaves: list[Tensor], inner: Inner, ways: list[Way]) -> Way:
+    """By alternated rounds, with the backward pass where there is one; the slowest rank counts, and the first one decides.
+
+    On CUDA it is the device's time that counts: the host's is hidden in a CUDA graph, and behind a device that is busy.
+    """
     group = plan.mesh.get_group()
 
     def once(made: Tensor, of: Tensor) -> None:
         if made.requires_grad:
             torch.autograd.grad(made, [*leaves, of] if of.requires_grad else leaves, torch.zeros_like(made), allow_unused=True)
 
-    _tune(plan, x, inner, once, ways)
+    _tune(plan, x, layers, inner, once, ways)
+    clock = _DeviceClock(group, x.device) if x.is_cuda else _host_clock
     times: list[list[float]] = [[] for _ in ways]
     for round_ in range(_ROUNDS + 1):
         for at, way in enumerate(ways):
-            taken = _elapsed(lambda way=way: once(plan.run(x, inner, way), x), x.is_cuda)  # type: ignore[misc]
+            taken = clock(lambda way=way: once(plan.run(x, inner, way, layers), x))  # type: ignore[misc]
             if round_ > 0:
                 times[at].append(taken)
     medians = torch.tensor([statistics.median(of) for of in times], device=x.device)
@@ -88,26 +103,51 @@ def _sizes(plan: Plan, tokens: int, way: Way) -> set[int]:
     return {own, others} if plan.dim_in is None or way.pieces == 1 else {own - own // way.pieces, own // way.pieces, others}
 
 
-def _tune(plan: Plan, x: Tensor, inner: Inner, once: Once, ways: list[Way]) -> None:
+def _tune(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner, once: Once, ways: list[Way]) -> None:
     """The products of all kinds of pieces, at one rank, where the store can be shared."""
     ranks, lead = plan.mesh.size(), [1] * (x.dim() - 2)
     whole = x[..., 0].numel() * (ranks if plan.dim_in is not None else 1)
-    sizes = sorted({size for way in ways for size in _sizes(plan, whole, way)}, reverse=True)
+    copied = [way for way in ways if isinstance(way.direct, str)]
+    sizes = sorted({size for way in ways if way not in copied for size in _sizes(plan, whole, way)}, reverse=True)
 
     def products() -> None:
         for tokens in sizes:
             piece = x.new_zeros(*lead, tokens, plan.width or x.shape[-1], requires_grad=x.requires_grad)
             once(inner(piece), piece)
+        for way in copied:
+            made = _copies.run(plan, x, inner, way, layers, _shared.Alone)
+            assert made is not None
+            once(made, x)
 
     if not in_memory():
         tune_once(products, plan.mesh.get_group())
 
 
-def _elapsed(call: Callable[[], Any], cuda: bool) -> float:
-    if cuda:
-        torch.cuda.synchronize()
+def _host_clock(call: Callable[[], Any]) -> float:
     first = time.perf_counter()
     call()
-    if cuda:
-        torch.cuda.synchronize()
     return time.perf_counter() - first
+
+
+class _DeviceClock:
+    """The device's seconds of a call. It waits first, as long as the host took for the call before, so that all is queued when it begins, at all ranks."""
+
+    _CYCLES_PER_S = 2e9
+    _MARGIN_S = 1e-3
+
+    def __init__(self, group: dist.ProcessGroup, device: torch.device):
+        self.group, self.token, self.host = group, torch.zeros(1, device=device), 0.01
+
+    def __call__(self, call: Callable[[], Any]) -> float:
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        dist.all_reduce(self.token, group=self.group)  # ranks begin together
+        torch.cuda.synchronize()
+        torch.cuda._sleep(int((self.host + self._MARGIN_S) * self._CYCLES_PER_S))
+        dist.all_reduce(self.token, group=self.group)
+        first = time.perf_counter()
+        begin.record()
+        call()
+        end.record()
+        self.host = max(time.perf_counter() - first, self.host / 2)
+        end.synchronize()
+        return begin.elapsed_time(end) / 1e3

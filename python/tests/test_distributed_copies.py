@@ -1,0 +1,189 @@
+"""Messages that are copies into the memory of other ranks, over 2 and 4 processes of the CPU, which share files in place of devices' memory."""
+
+import copy
+import os
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from conftest import close
+from ranks import World
+from shared_double import _Files, sharing
+from test_distributed import MLP, _mesh, _pair
+from test_distributed_attention import _formula
+from torch import nn
+from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor.parallel import parallelize_module
+
+import sparse_autotune as sa
+from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, chunk_choices, experts
+
+
+@pytest.fixture(params=[2, 4])
+def world(request, worlds):
+    return worlds[request.param]
+
+
+# ------------------------------------------------------------------------------------------------ layers
+
+
+def _copied_pair(rank, size, folder, layouts, chunks, gated, kind):
+    with sharing(folder) as shared:
+        _pair(rank, size, layouts, chunks, gated, False, kind)
+        passes = 2 if layouts == "scattered" else 4  # without gradients twice; a training step is one exchange forward and one back
+        assert [memory.exchanges for memory in shared] == [1 + passes]
+
+
+@pytest.mark.parametrize("layouts", ["sequence", "scattered", "items"])
+@pytest.mark.parametrize("chunks", [1, 2, 3])
+def test_pair(world, layouts, chunks, tmp_path):
+    world.run(_copied_pair, str(tmp_path), layouts, chunks, chunks != 2, "copies")
+
+
+@pytest.mark.parametrize("chunks", [1, 2])
+def test_late(world, chunks, tmp_path):
+    world.run(_copied_pair, str(tmp_path), "scattered", chunks, chunks != 2, "late copies")
+
+
+class _Scaled(MLP):
+    """Has a parameter beside its layers, whose gradient no copy would carry."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(80, dtype=torch.float64))
+
+    def forward(self, x):
+        return self.down(sa.gated(x, self.gate, self.up) * self.scale)
+
+
+def _beside(rank, size, folder):
+    with sharing(folder) as shared:
+        single = _Scaled()
+        parallel, x = copy.deepcopy(single), torch.randn(4, 8, 48, dtype=torch.float64)
+        parallel.scale = nn.Parameter(torch.ones(parallel.down.in_features // size, dtype=torch.float64))
+        style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=Shard(1), output_layouts=Shard(1), chunks=2, direct="copies")
+        parallelize_module(parallel, _mesh(size), style)
+        mine = x.chunk(size, 1)[rank].clone().requires_grad_()
+        parallel(mine).sum().backward()
+        assert not shared and parallel.scale.grad is not None
+        with torch.no_grad():
+            close(parallel(mine), single(x).chunk(size, 1)[rank])
+        assert len(shared) == 1
+
+
+def test_other_parameters(worlds, tmp_path):
+    worlds[2].run(_beside, str(tmp_path))
+
+
+def _order(own, count):
+    early, pieces = _copies._order(own, count)
+    return early, sorted(token for first, size in pieces for token in range(first, first + size))
+
+
+@pytest.mark.parametrize("own", [1, 5, 8, 17])
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 8])
+def test_order(own, count):
+    early, tokens = _order(own, min(count, own))
+    assert tokens == list(range(own)) and 0 <= early < own
+
+
+def _measured(rank, size, folder):
+    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
+    try:
+        with sharing(folder) as shared:
+            single = MLP(dtype=torch.float32)
+            for came in (Replicate(), Shard(1)):
+                parallel, x = copy.deepcopy(single), torch.randn(4, 8, 48)
+                parallelize_module(parallel, _mesh(size), PairwiseSparse(up=("gate", "up"), down="down", input_layouts=came, output_layouts=Shard(1)))
+                with torch.no_grad():
+                    close(parallel(x if came == Replicate() else x.chunk(size, 1)[rank]), single(x).chunk(size, 1)[rank])
+                everywhere = [None] * size
+                dist.all_gather_object(everywhere, chunk_choices(parallel))
+                assert everywhere == [everywhere[0]] * size and len(everywhere[0][""]) == 1
+            assert shared and shared[0].exchanges > 20
+    finally:
+        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+
+
+def test_copies_are_measured(worlds, tmp_path):
+    worlds[2].run(_measured, str(tmp_path))
+
+
+def _limited(rank, size, folder):
+    with sharing(folder) as shared:
+        os.environ["SPARSEK_DISTRIBUTED_MB"] = "0"
+        try:
+            _pair(rank, size, "sequence", 2, True, False, "copies")
+        finally:
+            del os.environ["SPARSEK_DISTRIBUTED_MB"]
+        assert not shared
+    assert _shared.memory_of(dist.group.WORLD, torch.device("cpu"), 1) is None
+
+
+def test_limit(worlds, tmp_path):
+    worlds[2].run(_limited, str(tmp_path))
+
+
+def _dies(rank, size, folder):
+    _Files.timeout_s = 3.0
+    with sharing(folder):
+        model = MLP()
+        style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=Shard(0), output_layouts=Shard(0), chunks=2, direct="copies")
+        parallelize_module(model, _mesh(size), style)
+        with torch.no_grad():
+            model(torch.randn(8, 48, dtype=torch.float64))
+            dist.barrier()
+            if rank == 1:
+                os._exit(3)
+            begin = time.monotonic()
+            try:
+                model(torch.randn(8, 48, dtype=torch.float64))
+                model(torch.randn(8, 48, dtype=torch.float64))
+            except RuntimeError:
+                return time.monotonic() - begin
+    raise AssertionError("no error")
+
+
+def test_a_dead_rank_ends_the_others(tmp_path):
+    world = World(2)
+    try:
+        first, second = world.run(_dies, str(tmp_path), limit_s=40, only_living=True)
+        assert second is None
+        assert isinstance(first, float) and first < 15, first
+    finally:
+        world.close()
+
+
+# ------------------------------------------------------------------------------------------------ experts
+
+
+def _experts(rank, size, folder, gated, capacity, skewed, each):
+    tokens, model, hidden, count, k = 12 * size, 8, 12, each * size, 2
+    x, up, down, gate = (
+        torch.randn(shape, dtype=torch.float64) for shape in ((tokens, model), (count, model, hidden), (count, hidden, model), (count, model, hidden))
+    )
+    weights, chosen = torch.rand(tokens, k, dtype=torch.float64), torch.rand(tokens, count).topk(k).indices
+    if skewed:
+        chosen[:, 0] = 1
+    kept = torch.ones_like(weights)
+    for first in range(0, tokens, 12) if capacity else ():  # the first pairs of each rank that go to a rank
+        room = [capacity] * size
+        for token in range(first, first + 12):
+            for at in range(k):
+                to = int(chosen[token, at]) // each
+                kept[token, at] = float(room[to] > 0)
+                room[to] -= 1
+    want = _formula(x, chosen, weights * kept, up, down, gate if gated else None).chunk(size)[rank]
+    mine = [whole.chunk(size)[rank] for whole in (x, chosen, weights, up, down)]
+    words = dict(gate=gate.chunk(size)[rank] if gated else None, capacity=capacity)
+    with sharing(folder) as shared:
+        got = experts(*mine, **words)
+        close(got, want)
+        assert torch.equal(experts(*mine, **words), got)
+        assert [memory.exchanges for memory in shared] == [3]
+
+
+@pytest.mark.parametrize("gated, capacity, skewed, each", [(True, None, False, 2), (False, None, True, 3), (True, 7, False, 2), (False, 5, True, 4)])
+def test_experts(world, gated, capacity, skewed, each, tmp_path):
+    world.run(_experts, str(tmp_path), gated, capacity, skewed, each)
