@@ -28,6 +28,9 @@ function(sparsek_row_options result kernel)
   elseif(stem MATCHES "_(avx512|amx)$")
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma)
   endif()
+  if(stem MATCHES "_bf16_neon$") # their rows ask for it
+    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+bf16)
+  endif()
   if(stem MATCHES "_bf16_avx512$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
   endif()

@@ -30,6 +30,16 @@ install_packages() {
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
 test_packages=(g++ binutils abigail-tools doxygen libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
 
+# What a build for 64-bit Arm needs (cmake/aarch64.cmake); fails where the packages of that architecture cannot be had.
+install_arm64() {
+    local package missing=
+    for package in gcc-aarch64-linux-gnu libsqlite3-dev:arm64 libjansson-dev:arm64 zlib1g-dev:arm64; do
+        dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing=1
+    done
+    [ -n "$missing" ] || return 0
+    as_root dpkg --add-architecture arm64 && (install_packages gcc-aarch64-linux-gnu libsqlite3-dev:arm64 libjansson-dev:arm64 zlib1g-dev:arm64)
+}
+
 find_mkl() { find build/venv/lib -maxdepth 1 -name 'libmkl_rt.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 
 # MKL joins the race where it can be had; it is a peer, never a need.

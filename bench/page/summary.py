@@ -5,6 +5,7 @@ import textwrap
 from page import charts, dense
 from page.cases import ATTENTION_GROUPS, ATTENTION_PEERS, GRADIENT_PEERS, attention_cases, is_plain
 from page.results import device_of, digits, ours_of, ratio_over_ours
+from page.processors import NOTE as PROCESSORS_NOTE, processors
 from page.tables import table
 
 INTRO = """# Performance
@@ -182,7 +183,8 @@ def layers(files, devices):
     return table(["device", "what", "sparsek, us", "PyTorch dense, us", "speed over dense"], rows) if rows else []
 
 
-OPERATIONS = (("SpMM", spmm, "A sparse matrix times a dense one. Rows in bf16 are a linear layer for N tokens (decoding). A slash parts block sizes, and their numbers."),
+OPERATIONS = (("Processors at a glance", processors, "\n".join(wrapped(PROCESSORS_NOTE))),
+              ("SpMM", spmm, "A sparse matrix times a dense one. Rows in bf16 are a linear layer for N tokens (decoding). A slash parts block sizes, and their numbers."),
               ("SDDMM", sddmm, "A product of dense matrices at the stored blocks: the gradient of a sparse weight."),
               ("GEMM", gemm, "Dense products, in groups too."),
               ("Attention", attention, "Forward. Depth 64 to 256; each case stands on the device's page."),

@@ -23,6 +23,8 @@ enum {
     SPK_ISA_AVX512_FP16 = 1u << 7,
     SPK_ISA_AMX_BF16 = 1u << 8,
     SPK_ISA_NEON = 1u << 9,
+    SPK_ISA_NEON_BF16 = 1u << 10, /* BFDOT and BFMMLA */
+    SPK_ISA_SVE = 1u << 11,
     SPK_ISA_SM70 = 1u << 16, /* NVIDIA compute capability 7.0 or more, and so on */
     SPK_ISA_SM80 = 1u << 17,
     SPK_ISA_SM90A = 1u << 18 /* exactly 9.0: wgmma and setmaxnreg exist there only */

@@ -1,4 +1,7 @@
 /* Runs tasks on host threads: the caller's parallel-for, OpenMP, or POSIX threads made for the call where the build has no OpenMP. */
+#ifdef SPK_HAVE_OPENMP
+#include <omp.h>
+#endif
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -40,44 +43,88 @@ static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
 static _Thread_local int team;
 static _Thread_local double refused_us;
 
-#ifdef SPK_HAVE_OPENMP
+/* A thread begins with a share of its own, the same in each call, so that what it read and wrote before may still be in its cache; then it
+ * takes what others have not begun. */
+enum { MOST_SHARES = 256 };
 
-static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    team = threads;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
-    for (int64_t task = 0; task < tasks; task++)
-        body(arg, task);
-}
-
-#else
+typedef struct share {
+    _Alignas(64) atomic_int_fast64_t next;
+    int64_t end;
+} share;
 
 typedef struct crew {
-    atomic_int_fast64_t next;
-    int64_t tasks;
+    share shares[MOST_SHARES];
+    int count;
     spk_parallel_body body;
     void *arg;
 } crew;
 
-static void *worker_main(void *crew_pointer)
+static void share_out(crew *c, int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
-    crew *c = crew_pointer;
-    for (int64_t task = atomic_fetch_add(&c->next, 1); task < c->tasks; task = atomic_fetch_add(&c->next, 1))
-        c->body(c->arg, task);
+    c->count = threads < MOST_SHARES ? threads : MOST_SHARES;
+    c->body = body;
+    c->arg = arg;
+    const int64_t size = tasks / c->count, rest = tasks % c->count;
+    int64_t begin = 0;
+    for (int i = 0; i < c->count; i++) {
+        atomic_init(&c->shares[i].next, begin);
+        begin += size + (i < rest);
+        c->shares[i].end = begin;
+    }
+}
+
+static void work(crew *c, int thread)
+{
+    for (int i = 0; i < c->count; i++) {
+        share *s = &c->shares[(thread + i) % c->count];
+        if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
+            continue;
+        for (int64_t task = atomic_fetch_add(&s->next, 1); task < s->end; task = atomic_fetch_add(&s->next, 1))
+            c->body(c->arg, task);
+    }
+}
+
+#ifdef SPK_HAVE_OPENMP
+
+static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    crew c;
+    share_out(&c, threads, tasks, body, arg);
+#pragma omp parallel num_threads(threads)
+    work(&c, omp_get_thread_num());
+}
+
+#else
+
+typedef struct helper {
+    crew *crew;
+    int number;
+} helper;
+
+static void *helper_main(void *pointer)
+{
+    const helper *h = pointer;
+    work(h->crew, h->number);
     return NULL;
 }
 
 static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
     enum { MOST = 64 };
-    crew c = {.tasks = tasks, .body = body, .arg = arg};
-    pthread_t helpers[MOST];
+    crew c;
+    pthread_t threads_made[MOST];
+    helper helpers[MOST];
     int started = 0;
-    while (started < threads - 1 && started < MOST && pthread_create(&helpers[started], NULL, worker_main, &c) == 0)
+    share_out(&c, threads, tasks, body, arg);
+    while (started < threads - 1 && started < MOST) {
+        helpers[started] = (helper){&c, started + 1};
+        if (pthread_create(&threads_made[started], NULL, helper_main, &helpers[started]) != 0)
+            break;
         started++;
-    worker_main(&c);
+    }
+    work(&c, 0);
     for (int i = 0; i < started; i++)
-        pthread_join(helpers[i], NULL);
+        pthread_join(threads_made[i], NULL);
 }
 
 #endif
@@ -99,6 +146,7 @@ static bool has_team(int threads)
         return false;
     }
     note_pool_use();
+    team = threads;
     run_pool(threads, threads, no_work, NULL);
     return true;
 }

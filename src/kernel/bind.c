@@ -21,6 +21,8 @@ static const char *isa_reason(unsigned missing)
         return "the processor has no AVX512-FP16";
     if (missing & (SPK_ISA_AVX2 | SPK_ISA_FMA | SPK_ISA_AVX))
         return "the processor has no AVX2 with FMA";
+    if (missing & SPK_ISA_NEON_BF16)
+        return "the processor has no BF16 instructions beside NEON";
     if (missing & SPK_ISA_F16C)
         return "the processor has no F16C";
     return "the processor lacks an instruction set it needs";

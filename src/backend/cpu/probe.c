@@ -10,6 +10,8 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 #include <sys/syscall.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 #include "base/clock.h"
@@ -67,15 +69,18 @@ unsigned spk_probe_isa(void)
         isa |= SPK_ISA_F16C;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512vl"))
-        isa |= SPK_ISA_AVX512F | (has_tiles() ? SPK_ISA_AMX_BF16 : 0);
+        isa |= SPK_ISA_AVX512F;
     if ((isa & SPK_ISA_AVX512F) && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) && (eax & 1u << 5))
         isa |= SPK_ISA_AVX512_BF16;
     if ((isa & SPK_ISA_AVX512F) && __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && (edx & 1u << 23))
         isa |= SPK_ISA_AVX512_FP16;
 #elif defined(__aarch64__)
-    isa |= SPK_ISA_NEON;
+    enum { HAS_SVE = 1u << 22, HAS_BF16 = 1u << 14 }; /* of Linux' asm/hwcap.h: in the first word, and in the second */
+    isa |= SPK_ISA_NEON;                              /* of every such processor */
+    isa |= getauxval(AT_HWCAP) & HAS_SVE ? SPK_ISA_SVE : 0;
+    isa |= getauxval(AT_HWCAP2) & HAS_BF16 ? SPK_ISA_NEON_BF16 : 0;
 #endif
-    return isa;
+    return isa & SPK_ISA_AVX512F && has_tiles() ? isa | SPK_ISA_AMX_BF16 : isa;
 }
 
 int spk_isa_names(unsigned isa, const char *names[16])
@@ -93,6 +98,8 @@ int spk_isa_names(unsigned isa, const char *names[16])
                {SPK_ISA_AVX512_FP16, "avx512_fp16"},
                {SPK_ISA_AMX_BF16, "amx_bf16"},
                {SPK_ISA_NEON, "neon"},
+               {SPK_ISA_NEON_BF16, "neon_bf16"},
+               {SPK_ISA_SVE, "sve"},
                {SPK_ISA_SM70, "sm_70"},
                {SPK_ISA_SM80, "sm_80"},
                {SPK_ISA_SM90A, "sm_90a"}};

@@ -1,7 +1,7 @@
 /* Template of the products of attention, after vector.h: C = A B, or C += A B, of dense tiles in the first caches. Columns of B and C are
  * whole vectors. */
 
-enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_BYTES == 64 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
+enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_REGISTERS == 32 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
 
 /* Element (i, k) of A is a[i * down + k * across]: one of the two is 1. */
 SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t down,

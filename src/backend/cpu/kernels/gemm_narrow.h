@@ -78,7 +78,7 @@ SPK_INLINE void S(narrow_dots)(const STORED *b, int64_t ldb, const REAL *a, int6
 /* Columns at a time, so that the sums are in registers and enough of them. */
 SPK_INLINE int S(narrow_columns)(const int rows)
 {
-    const int registers = VECTOR_BYTES == 64 ? 30 : 14, most = (registers - 1) / (rows + 1);
+    const int registers = VECTOR_REGISTERS - 2, most = (registers - 1) / (rows + 1);
     return most > 8 ? 8 : most;
 }
 

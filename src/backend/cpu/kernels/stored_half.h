@@ -48,6 +48,16 @@ SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     return (S(halves))_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
+#elif !STORED_BF16 && defined(VECTOR_NEON)
+SPK_INLINE T(vec) S(widen)(S(halves) h)
+{
+    return (T(vec))vcvt_f32_f16((float16x4_t)h);
+}
+
+SPK_INLINE S(halves) S(round)(T(vec) v)
+{
+    return (S(halves))vcvt_f16_f32((float32x4_t)v);
+}
 #elif STORED_BF16
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {

@@ -7,8 +7,13 @@
 
 /* Vectors of sums that the registers hold beside a row of B and an element of A. The list has each (height, width) that they allow. */
 /* clang-format off */
-#if VECTOR_BYTES == 64 /* with 32 registers */
-enum { T(accumulators) = TILE_PAIRED ? 27 : 28, T(tallest) = 14, T(widest) = 6 };
+#if VECTOR_REGISTERS == 32
+#if TILE_PAIRED || defined(VECTOR_NEON) /* an element of A takes a register, too */
+enum { T(accumulators) = 27 };
+#else
+enum { T(accumulators) = 28 };
+#endif
+enum { T(tallest) = 14, T(widest) = 6 };
 #define TILE_LIST(X)                                                                                                      \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1)  \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)  \
@@ -16,7 +21,7 @@ enum { T(accumulators) = TILE_PAIRED ? 27 : 28, T(tallest) = 14, T(widest) = 6 }
     X(1, 4) X(2, 4) X(3, 4) X(4, 4) X(5, 4) X(6, 4) X(7, 4)                                                               \
     X(1, 5) X(2, 5) X(3, 5) X(4, 5) X(5, 5)                                                                               \
     X(1, 6) X(2, 6) X(3, 6) X(4, 6)
-#else /* with 16 */
+#else
 enum { T(accumulators) = 12, T(tallest) = 6, T(widest) = 6 };
 #define TILE_LIST(X)                                        \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)         \

@@ -7,6 +7,8 @@
  * other than 0: where a product can have bits below 2^-126 (pairs_are_exact), the tiles multiply by float instructions instead. Where none
  * can, no sum has either: all are whole multiples of the least bit of a product, or of more. */
 
+#include "backend/cpu/kernels/least.h"
+
 /* Where rows of B are in the steps of a panel: rows of a block, and of all. */
 typedef struct S(pair_rows) {
     int64_t block, all;
@@ -14,8 +16,6 @@ typedef struct S(pair_rows) {
 
 /* Least of the magnitudes less 1, as 16-bit numbers without a sign: 0 is the largest. */
 typedef __m512i S(pair_least);
-
-enum { S(LEAST_OF_NONE) = 0xffff };
 
 SPK_INLINE S(pair_least) S(least_of_none)(void)
 {
@@ -33,13 +33,6 @@ SPK_INLINE int S(least_number)(S(pair_least) least)
     const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1));
     const __m128i quarter = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     return _mm_extract_epi16(_mm_minpos_epu16(quarter), 0);
-}
-
-/* Whether no product of numbers of A and of B whose least are these has bits below 2^-126: both have seven bits behind the point. */
-static bool S(pairs_are_exact)(int least_a, int least_b)
-{
-    const int a = (least_a + 1) >> 7, b = (least_b + 1) >> 7; /* exponents, biased by 127; 512: there is none but 0 */
-    return a > 0 && b > 0 && a + b - 2 * 127 - 2 * 7 >= -126;
 }
 
 /* `count` pairs, one at least, of numbers that lie side by side; second NULL: 0. */

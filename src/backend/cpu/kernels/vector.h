@@ -7,6 +7,17 @@
 #if (defined(__AVX2__) && VECTOR_BYTES == 32) || (defined(__AVX512F__) && VECTOR_BYTES == 64)
 #include <immintrin.h>
 #endif
+#ifdef VECTOR_NEON /* for rows of aarch64, whose vectors have 16 bytes */
+#include <arm_neon.h>
+#endif
+
+#ifndef VECTOR_REGISTERS
+#if VECTOR_BYTES == 64 || defined(VECTOR_NEON)
+#define VECTOR_REGISTERS 32
+#else
+#define VECTOR_REGISTERS 16
+#endif
+#endif
 
 #ifndef STORED
 #define STORED REAL

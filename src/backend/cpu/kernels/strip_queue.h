@@ -1,36 +1,36 @@
 /* Work for threads that share slices of B's panels: each slice has the same units, which are taken one at a time, so that a slice stays in
  * a few second caches. A thread begins with a slice of its own, and when its units are taken it copies another, where the greater part of
  * that is left. Who computes a unit does not change its bits. */
-#ifndef SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H
-#define SPK_BACKEND_CPU_KERNELS_AMX_QUEUE_H
+#ifndef SPK_BACKEND_CPU_KERNELS_STRIP_QUEUE_H
+#define SPK_BACKEND_CPU_KERNELS_STRIP_QUEUE_H
 
 #include <stdatomic.h>
 
 #include "backend/cpu/kernels/cost.h"
 
-typedef struct amx_counter {
+typedef struct strip_counter {
     atomic_int_fast64_t taken;
     char apart[64 - sizeof(atomic_int_fast64_t)]; /* each in a line of its own */
-} amx_counter;
+} strip_counter;
 
-typedef struct amx_queue {
+typedef struct strip_queue {
     int64_t slices, units;
-    amx_counter *counters; /* of the slices */
-} amx_queue;
+    strip_counter *counters; /* of the slices */
+} strip_queue;
 
 /* Where a thread is: slice -1 before its first unit. */
-typedef struct amx_place {
+typedef struct strip_place {
     int64_t first, turned; /* the slice it begins with; how many it has left behind */
     int64_t slice, unit;
-} amx_place;
+} strip_place;
 
-static inline void amx_open(amx_queue *queue)
+static inline void strip_open(strip_queue *queue)
 {
     for (int64_t i = 0; i < queue->slices; i++)
         atomic_init(&queue->counters[i].taken, 0);
 }
 
-static inline bool amx_take(const amx_queue *queue, amx_place *place)
+static inline bool strip_take(const strip_queue *queue, strip_place *place)
 {
     for (; place->turned < queue->slices; place->turned++) {
         const int64_t slice = (place->first + place->turned) % queue->slices;
@@ -46,34 +46,26 @@ static inline bool amx_take(const amx_queue *queue, amx_place *place)
 }
 
 /* The part of `total` that is number i of `parts`. */
-typedef struct amx_range {
+typedef struct strip_range {
     int64_t begin, end;
-} amx_range;
+} strip_range;
 
-static inline amx_range amx_part(int64_t total, int64_t i, int64_t parts)
+static inline strip_range strip_part(int64_t total, int64_t i, int64_t parts)
 {
-    return (amx_range){total * i / parts, total * (i + 1) / parts};
+    return (strip_range){total * i / parts, total * (i + 1) / parts};
 }
 
 /* Slices of the panels, of at most so many columns each. */
-static inline int64_t amx_slices(int64_t panels, int64_t most_columns)
+static inline int64_t strip_slices(int64_t panels, int64_t most_columns)
 {
     return panels > 0 ? tile_ceil(panels * 32, most_columns) : 1;
 }
 
 /* The copies' least numbers other than 0, of all threads. */
-static inline void amx_least(atomic_int *all, int found)
+static inline void strip_least(atomic_int *all, int found)
 {
     for (int before = atomic_load(all); found < before && !atomic_compare_exchange_weak(all, &before, found);)
         continue;
-}
-
-/* Microseconds of products of so many tiles and copies of so many bytes, on all threads. Constants of 16 threads on
- * 8 cores of an Emerald Rapids. */
-static inline double amx_cost(const spk_problem *problem, const spk_device *device, double tiles, double bytes, double tasks)
-{
-    const cost_machine machine = cost_of_machine(device, true);
-    return cost_finish(problem, device, &machine, 50 * tiles + bytes / 4, tasks, 2);
 }
 
 #endif

@@ -6,25 +6,25 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/kernels/amx_queue.h"
+#include "backend/cpu/kernels/strip_queue.h"
 #include "base/rng.h"
 
 enum { MOST_SLICES = 9, MOST_UNITS = 17, MOST_THREADS = 20 };
 
 static int taken[MOST_SLICES][MOST_UNITS];
 
-static void note(const amx_place *place)
+static void note(const strip_place *place)
 {
     taken[place->slice][place->unit]++;
 }
 
 /* Threads that take a unit each in random order, `at_once` of them; the others come when these have left. */
-static void take_all(amx_queue *queue, int threads, int at_once, spk_rng *rng)
+static void take_all(strip_queue *queue, int threads, int at_once, spk_rng *rng)
 {
-    amx_place places[MOST_THREADS];
+    strip_place places[MOST_THREADS];
     bool busy[MOST_THREADS];
     for (int i = 0; i < threads; i++) {
-        places[i] = (amx_place){.first = (int64_t)i * queue->slices / threads, .slice = -1};
+        places[i] = (strip_place){.first = (int64_t)i * queue->slices / threads, .slice = -1};
         busy[i] = true;
     }
     for (int begin = 0; begin < threads; begin += at_once) {
@@ -33,7 +33,7 @@ static void take_all(amx_queue *queue, int threads, int at_once, spk_rng *rng)
             const int i = begin + (int)spk_rng_below(rng, (uint64_t)(end - begin));
             if (!busy[i])
                 continue;
-            busy[i] = amx_take(queue, &places[i]);
+            busy[i] = strip_take(queue, &places[i]);
             if (busy[i])
                 note(&places[i]);
             else
@@ -48,11 +48,11 @@ static void test_each_once(void **state)
     spk_rng rng;
     spk_rng_seed(&rng, 20261126);
     for (int trial = 0; trial < 2000; trial++) {
-        amx_counter counters[MOST_SLICES];
-        amx_queue queue = {1 + (int64_t)spk_rng_below(&rng, MOST_SLICES), (int64_t)spk_rng_below(&rng, MOST_UNITS + 1), counters};
+        strip_counter counters[MOST_SLICES];
+        strip_queue queue = {1 + (int64_t)spk_rng_below(&rng, MOST_SLICES), (int64_t)spk_rng_below(&rng, MOST_UNITS + 1), counters};
         const int threads = 1 + (int)spk_rng_below(&rng, MOST_THREADS);
         memset(taken, 0, sizeof taken);
-        amx_open(&queue);
+        strip_open(&queue);
         take_all(&queue, threads, 1 + (int)spk_rng_below(&rng, (uint64_t)threads), &rng);
         for (int64_t slice = 0; slice < MOST_SLICES; slice++)
             for (int64_t unit = 0; unit < MOST_UNITS; unit++)
@@ -66,11 +66,11 @@ static void test_slices(void **state)
     (void)state;
     for (int64_t panels = 0; panels < 40; panels++)
         for (int64_t columns = 32; columns <= 512; columns *= 2) {
-            const int64_t slices = amx_slices(panels, columns);
+            const int64_t slices = strip_slices(panels, columns);
             int64_t end = 0;
             assert_true(slices >= 1);
             for (int64_t i = 0; i < slices; i++) {
-                const amx_range part = amx_part(panels, i, slices);
+                const strip_range part = strip_part(panels, i, slices);
                 assert_int_equal(part.begin, end);
                 assert_true(part.end - part.begin <= columns / 32);
                 end = part.end;

@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# All that is measured on a processor, in one command. Usage: bench/cpu.sh --name NAME [--build FOLDER] [--results FOLDER] [--threads N] [STEP...]
+#   STEP       only these: blocks elements training narrow gemm bf16 amx attention check regret page
+#   --name     of the processor, one word: files are called cpu-NAME-... (zen5, emr16)
+#   --build    a release build (default: build/release)
+#   --results  where the files go (default: bench/results)
+#   --threads  how many (default: all processors)
+# SPARSEK_MKL, SPARSEK_OPENBLAS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
+# programs run, put `chrt -r 1` in front: then nothing else takes a core meanwhile. A failed step does not keep the others from running.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 2
+build=build/release results=bench/results name='' threads=$(nproc)
+steps=()
+while [ $# -gt 0 ]; do
+    case "$1" in
+    --name) name=$2; shift ;;
+    --build) build=$2; shift ;;
+    --results) results=$2; shift ;;
+    --threads) threads=$2; shift ;;
+    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
+    -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
+    *) steps+=("$1") ;;
+    esac
+    shift
+done
+[[ $name =~ ^[a-z0-9]+$ ]] || { echo "--name is missing, or not one word of a-z and 0-9 (see --help)" >&2; exit 2; }
+[ ${#steps[@]} -gt 0 ] || steps=(blocks elements training narrow gemm bf16 amx attention check regret page)
+mkdir -p "$results" || exit 2
+export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_NUM_THREADS=$threads
+# What OpenBLAS 0.3.21 and older take a newer processor for has no AVX-512; and its threads spin for long where other rows want the processors.
+if grep -q avx512bw /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}; fi
+export OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}
+failed=()
+
+run() { echo "== $*"; "$@" || failed+=("$step: $*"); }
+
+# race WHAT OPTIONS...: into cpu-NAME-WHAT.json.
+race() {
+    local what=$1
+    shift
+    run "$build/sparsek" bench --fresh --rounds "${ROUNDS:-40}" --quiet --json "$results/cpu-$name-$what.json" "$@"
+}
+
+# own WORD: the own rows of this build that have it in their names, with commas.
+own() { "$build/sparsek" info --json - | python3 -c "import json, sys; print(','.join(k['name'] for k in json.load(sys.stdin)['results'][0]['kernels'] if '$1' in k['name'] and k['kind'] == 'own'))"; }
+
+dense=mkl_dense,openblas_dense,onednn_dense
+for step in "${steps[@]}"; do
+    case "$step" in
+    blocks) # beside the libraries' products of single blocks, and dense ones
+        for dtype in f32 f64; do for block in 32 64 128; do
+            race "spmm-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype --exclude reference
+        done; done ;;
+    elements) # a finite-element matrix beside MKL's BSR with its inspector
+        for block in 3 6; do for n in 1 16; do
+            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,mkl_blocks"
+        done; done ;;
+    training)
+        for block in 32 64 128; do
+            race "transposed-f32-b$block" --trans-a t --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite
+            race "sddmm-f32-b$block" --op sddmm --m 2048 --n 2048 --k 512 --block $block --density 0.1 --cache warm
+        done ;;
+    narrow) # values beyond the caches, and few columns
+        for dtype in f32 bf16; do
+            race "narrow-$dtype-n1" --m 16384 --k 16384 --n 1 --block 64 --density 0.5 --dtype $dtype --exclude "reference,$dense"
+            race "narrow-$dtype-n16" --m 4096 --k 4096 --n 16 --block 64 --density 0.1 --dtype $dtype --cache warm --exclude "reference,$dense"
+        done ;;
+    gemm)
+        for size in 2048x2048x2048 1024x1024x1024 512x512x512 4096x512x4096 128x4096x4096 4096x4096x4096; do
+            IFS=x read -r m n k <<<"$size"
+            race "gemm-bf16-$size" --op gemm --m "$m" --n "$n" --k "$k" --dtype bf16 --only "$(own gemm_bf16_),onednn_gemm" --effort exhaustive
+        done ;;
+    bf16) run python3 bench/bf16.py --program "$build/sparsek" --out "$results/cpu-$name-bf16.json" ;;
+    amx) run python3 bench/amx.py --library "$build/libsparsek.so" --out "$results/cpu-$name-bf16.json" --rounds 11 --runs 8 --threads "$threads" ;;
+    attention) run python3 bench/attention.py --library "$build/libsparsek.so" --out "$results/cpu-$name-attention.json" --threads "$threads" --rounds 15 ;;
+    check)
+        for op in spmm gemm sddmm; do
+            run "$build/sparsek" check --op $op --only "$(own ${op}_bf16_)" --each 1000 --json "$results/cpu-$name-check-$op-bf16-1000.json" --quiet
+        done ;;
+    regret) run "$build/sparsek" regret --problems 50 --seed 20261126 --json "$results/cpu-$name-regret-50.json" ;;
+    page) run python3 bench/performance.py ;;
+    *) echo "unknown step $step (see --help)" >&2; exit 2 ;;
+    esac
+done
+for one in "${failed[@]}"; do echo "FAILED: $one"; done
+[ ${#failed[@]} = 0 ]

@@ -1,0 +1,48 @@
+/* What rows that multiply bfloat16 by strips of A and panels of B are made of: on AMX, or with NEON by BFMMLA. The two products have the
+ * same functions. */
+#include "backend/cpu/kernels/strip_queue.h"
+#include "backend/cpu/probe.h"
+#include "base/half.h"
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/transpose.h"
+#undef STORED
+#undef S
+
+#define STORED uint16_t
+#define STORED_BF16 1
+#define S(name) name##_bf16
+#include "backend/cpu/kernels/stored_half.h"
+
+#include "backend/cpu/kernels/epilogue_body.h"
+#ifdef VECTOR_NEON
+#include "backend/cpu/kernels/bfmmla_product.h"
+#else
+#include "backend/cpu/kernels/tile_pairs.h"
+
+#include "backend/cpu/kernels/amx_product.h"
+#endif
+
+/* The least side of blocks, and of D without any; rows of a row-major B that are copied along its lines before others. */
+enum { STRIP_LEAST_SIDE = 16, STRIP_COPY_ROWS = 32 };
+
+enum { STRIP_TILE_SIDE = 16 }; /* of the sums that costs count */
+
+static inline void strip_finish(const spk_problem *problem, const spk_args *args, const void *sums, int64_t ld, int64_t row0, int64_t rows,
+                                int64_t column0, int64_t columns)
+{
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, args, sums, ld, row0, rows, column0, columns);
+}
+
+/* Microseconds of products of so many tiles and copies of so many bytes, on all threads. Constants of
+ * 16 threads on 8 cores of an Emerald Rapids. */
+static inline double strip_cost(const spk_problem *problem, const spk_device *device, double tiles, double bytes, double tasks)
+{
+    const cost_machine machine = cost_of_machine(device, true);
+    return cost_finish(problem, device, &machine, STRIP_TILE_CYCLES * tiles + bytes / 4, tasks, 2);
+}
