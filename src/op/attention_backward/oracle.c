@@ -58,15 +58,16 @@ static query query_of(const spk_problem *p, const spk_args *args, int64_t head, 
     return q;
 }
 
-/* Numbers so small, over the least tolerance, that what is computed in float32 (float64) may be 0 instead; and that an output may be. */
-static double least_weight(const spk_problem *p)
+/* Below the least normal number, over the least tolerance: what is computed in float32 (float64) may be 0 instead. */
+static double least_number(const spk_problem *p)
 {
-    return p->compute == SPK_F64 ? 1e-290 : 1e-30;
+    return p->compute == SPK_F64 ? 1e-290 : 1e-32;
 }
 
+/* The same of an output. */
 static double least_output(const spk_problem *p)
 {
-    return p->operand[ATTENTION_Q].dtype == SPK_F16 ? 0x1p-14 : least_weight(p);
+    return p->operand[ATTENTION_Q].dtype == SPK_F16 ? 0x1p-14 : p->compute == SPK_F64 ? 1e-290 : 1e-30;
 }
 
 /* The rounding of a score makes one of its weight, in proportion; that of a capped one, of the cap's slope, too. */
@@ -77,10 +78,11 @@ static pair pair_of(const query *q, int64_t key)
     const sized product = dot(q, ATTENTION_Q, ATTENTION_K, key), along = dot(q, BACKWARD_GRAD_O, ATTENTION_V, key);
     const double raw = scale * product.value, size = fabs(scale) * product.size, score = capped ? cap * tanh(raw / cap) : raw,
                  slope = capped ? 1 - (score / cap) * (score / cap) : 1;
-    const double weight = q->lse == -(double)INFINITY ? 0 : exp(score - q->lse), off = 1 + size + fabs(weight > 0 ? q->lse : 0);
-    return (pair){
-        {weight, weight * off},
-        {weight * (along.value - q->delta) * slope, weight * off * (along.size + q->delta_size) * (capped ? 1 + 2 * size / fabs(cap) : 1)}};
+    const double weight = q->lse == -(double)INFINITY ? 0 : exp(score - q->lse), off = 1 + size + fabs(weight > 0 ? q->lse : 0),
+                 weight_size = weight * off + least_number(q->problem);
+    return (pair){{weight, weight_size},
+                  {weight * (along.value - q->delta) * slope,
+                   weight_size * (along.size + q->delta_size) * (capped ? 1 + 2 * size / fabs(cap) : 1) + least_number(q->problem)}};
 }
 
 /* Sums of a row of an output. */
