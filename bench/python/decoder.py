@@ -334,8 +334,9 @@ def main():
     head = dict(
         command="python bench/python/decoder.py " + " ".join(sys.argv[1:]),
         date=datetime.date.today().isoformat(),
+        schema=1,
         commit=_C.commit(),
-        device=name,
+        device=dict(kind=options.device, name=name),
         torch=torch.__version__,
         threads=torch.get_num_threads(),
         tiny=options.tiny,

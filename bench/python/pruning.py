@@ -166,6 +166,7 @@ def main():
     found = dict(
         command="python bench/python/pruning.py " + " ".join(sys.argv[1:]),
         date=datetime.date.today().isoformat(),
+        schema=1,
         commit=_C.commit(),
         torch=torch.__version__,
         threads=torch.get_num_threads(),
@@ -176,7 +177,7 @@ def main():
         batch=options.batch,
         context=options.context,
         width=options.width,
-        layers=options.layers,
+        decoder_layers=options.layers,
         blocks=options.blocks,
         rows=[],
     )

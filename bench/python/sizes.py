@@ -94,6 +94,7 @@ def main():
     found = dict(
         command="python bench/python/sizes.py " + " ".join(sys.argv[1:]),
         date=datetime.date.today().isoformat(),
+        schema=1,
         commit=_C.commit(),
         threads=options.threads,
         layer=f"{options.width} x {options.width}, f32, 10 % of 32 x 32 blocks",

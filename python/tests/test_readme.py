@@ -1,4 +1,4 @@
-"""The Python code of the README files, of docs/attention.md and of docs/formats.md runs."""
+"""The Python code of the README files, of docs/attention.md, docs/tuning.md and docs/formats.md runs."""
 
 import importlib.util
 import pathlib
@@ -38,6 +38,11 @@ def test_attention(monkeypatch):
     monkeypatch.setattr(_race, "PEERS", ("pytorch_sdpa", "flash_attention_4"))  # FlexAttention takes seconds to compile, which other tests spend
     names = run("docs/attention.md")
     assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
+
+
+def test_tuning():
+    sa.set_options(budget_s=0.02)
+    assert run("docs/tuning.md")["model"][0].values.shape[0] > 0
 
 
 def test_formats(tmp_path, monkeypatch):

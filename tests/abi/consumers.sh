@@ -24,7 +24,7 @@ checked() {
 }
 
 mkdir "$work/whole/source"
-cp -r CMakeLists.txt LICENSE cmake src include cli prover bench docs examples "$work/whole/source"
+cp -r CMakeLists.txt LICENSE cmake src include cli prover bench docs examples share "$work/whole/source"
 cat >"$work/whole/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(user C)
