@@ -257,7 +257,7 @@ static void print_operations(void)
 {
     puts("\nOperations");
     for (int i = 0; operation_at(i); i++)
-        printf("  %-12s%s\n", operation_at(i)->info.name, operation_at(i)->info.formula);
+        printf("  %-20s%s\n", operation_at(i)->info.name, operation_at(i)->info.formula);
 }
 
 static void print_kernels(void)
