@@ -18,6 +18,7 @@ static const double dear_run_us = 50000, spin_us = 20000;
 /* a named peer's first 20 cost less than a second: it has them */
 static const double slow_factor = 20, peer_rounds_us = 1e6, peer_rounds = 20;
 static const double disagreement = 1.5; /* of a median and its lower quartile: half of the samples and more were disturbed, and not all */
+static const double torn = 30;          /* a median beyond so many times the least one: a lucky run does not outweigh what the others say */
 static const double stray = 1.2, longest_retake_us = 20000;
 static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not matter: as far as noise blurs them, at most the second */
 
@@ -428,13 +429,16 @@ int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_conte
 
 int spk_rounds_briefest(spk_contender **list, int count, bool any)
 {
+    const int calmest = spk_rounds_winner(list, count, any, NULL);
+    const double most_us = calmest < 0 ? INFINITY : torn * list[calmest]->median_us;
     int best = -1;
     for (int i = 0; i < count; i++)
-        if (may_win(list[i], any) && (best < 0 || list[i]->least_us < list[best]->least_us))
+        if (may_win(list[i], any) && list[i]->median_us <= most_us && (best < 0 || list[i]->least_us < list[best]->least_us))
             best = i;
     int winner = best;
     for (int i = 0; i < count && best >= 0; i++)
-        if (may_win(list[i], any) && list[i]->least_us <= (1 + noisy_tie) * list[best]->least_us && before(list[i], list[winner]))
+        if (may_win(list[i], any) && list[i]->median_us <= most_us && list[i]->least_us <= (1 + noisy_tie) * list[best]->least_us &&
+            before(list[i], list[winner]))
             winner = i;
     return winner;
 }

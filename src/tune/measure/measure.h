@@ -176,7 +176,8 @@ spk_status spk_rounds_run(const spk_tuner *tuner, spk_stage *stage, spk_contende
  * SERIAL=1, then by priority, then predicted time, then place in the table. -1 for none. */
 int spk_rounds_winner(spk_contender **list, int count, bool any, const spk_contender *favourite);
 
-/* By the least run of each in place of the median: where other programs disturb the measuring, which only adds. Ties as above. */
+/* By the least run of each in place of the median: where other programs disturb the measuring, which only adds. Not one whose
+ * median is 30 times the least and more. Ties as above. */
 int spk_rounds_briefest(spk_contender **list, int count, bool any);
 
 /* Whether the rounds say that they were disturbed: medians that their own lower quartiles do not bear out, of the winner or of one that
