@@ -92,10 +92,10 @@ install_nvrtc() {
 # install_torch FOLDER VERSION: an environment build/FOLDER with torch and what the Python tests need, its interpreter in $python; fails where none can be had.
 install_torch() {
     python=$root/build/$1/bin/python
-    "$python" -c 'import torch, pytest, xdist, scipy, expecttest, hypothesis, safetensors, matplotlib, sklearn, tqdm, ruff, mypy, transformers' 2>/dev/null && return 0
+    "$python" -c 'import torch, pytest, xdist, scipy, expecttest, hypothesis, safetensors, matplotlib, sklearn, tqdm, ruff, mypy, transformers, peft' 2>/dev/null && return 0
     say "installing torch$2 into build/$1 (some 5 GB, with its CUDA libraries)"
     [ -d "build/$1" ] || /usr/bin/python3 -m venv "build/$1"
-    "$python" -m pip install -q --disable-pip-version-check "torch$2" numpy scipy pytest pytest-xdist expecttest hypothesis safetensors matplotlib scikit-learn tqdm ruff mypy transformers
+    "$python" -m pip install -q --disable-pip-version-check "torch$2" numpy scipy pytest pytest-xdist expecttest hypothesis safetensors matplotlib scikit-learn tqdm ruff mypy transformers peft
 }
 
 # Sphinx, which makes the site, in an environment of its own; fails where it cannot be had. The site is built without the network.

@@ -31,11 +31,13 @@ raw_attention_lse = torch.ops.sparse_autotune._attention_lse.default._op
 _hopper: dict[int, bool] = {}
 
 
-@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
 def _is_hopper(device: int) -> bool:
     if device not in _hopper:
         _hopper[device] = torch.cuda.get_device_capability(device)[0] == 9
     return _hopper[device]
+
+
+_is_hopper._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result, which imports all of Dynamo
 
 
 def has_gradients(q: Tensor, masked: bool) -> bool:
