@@ -41,7 +41,7 @@ def test_attention(monkeypatch):
 
 
 def test_tuning():
-    sa.set_options(budget_s=0.02)
+    sa.set_options(effort="measure", budget_s=0.02)
     assert run("docs/tuning.md")["model"][0].values.shape[0] > 0
 
 

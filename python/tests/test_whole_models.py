@@ -50,7 +50,7 @@ def test_lora(peft, kind, tmp_path):
     values = made[0].base_layer.values.detach().clone()
     for _ in range(2):
         optimizer.zero_grad()
-        _first(adapted(inputs)).square().mean().backward()
+        _first(adapted(inputs))[..., :3].square().mean().backward()  # of a whole normalised row it would always be the same
         optimizer.step()
     assert torch.equal(made[0].base_layer.values, values)
     after = _first(adapted(inputs)).detach()
