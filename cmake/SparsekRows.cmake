@@ -31,10 +31,10 @@ function(sparsek_row_options result kernel)
   if(stem MATCHES "_bf16_neon$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+bf16)
   endif()
-  if(stem MATCHES "_bf16_avx512$") # their rows ask for it
+  if(stem MATCHES "_bf16_avx512$|^attention_bf16_amx$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
   endif()
-  if(stem MATCHES "^attention_bf16_avx512$|_amx$") # their rows ask for AMX
+  if(stem MATCHES "_amx$") # their rows ask for AMX
     if(SPARSEK_EMULATE_TILES)
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_DEFINITIONS SPK_TILES_EMULATED=1)
     else()

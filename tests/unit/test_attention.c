@@ -58,8 +58,8 @@ static void computes_the_definition(void **state)
 static void tiles_compute_as_the_reference(void **state)
 {
     (void)state;
-    static const char *const choices[] = {"attention_bf16_avx512 QUERIES=32 KEYS=128 SERIAL=0",
-                                          "attention_bf16_avx512 QUERIES=96 KEYS=256 SERIAL=0"};
+    static const char *const choices[] = {"attention_bf16_amx QUERIES=32 KEYS=128 SERIAL=0",
+                                          "attention_bf16_amx QUERIES=96 KEYS=256 SERIAL=0"};
     static uint16_t from[3][MOST], to[2][MOST];
     spk_rng rng;
     spk_rng_seed(&rng, 23);

@@ -4,7 +4,8 @@
 #include "backend/cpu/kernels/attention_backward_plan.h"
 #include "base/half.h"
 
-#define PAIRED 0 /* as attention_types.h has it */
+#define PAIRED 0 /* as attention_types.h has them */
+#define TILES 0
 #define TURNED 1
 
 #define REAL double

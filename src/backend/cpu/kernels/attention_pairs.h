@@ -1,65 +1,278 @@
-/* Template of the products of attention on AMX, after stored_half.h with bfloat16: tiles of 16 rows of 64 bytes, whose product takes pairs
- * of bfloat16 numbers that belong to neighbouring columns of A and rows of B. Rows of A and C are there in multiples of 32, columns in
- * multiples of 32. */
+/* Template of attention's operands as pairs of bfloat16 numbers, after attention_pieces.h: Q and the weights by rows, K and V as columns of
+ * pairs. What multiplies them takes denormal numbers for 0 and makes 0 of denormal sums: where a product may have bits below 2^-126
+ * (least.h), multiply-adds of floats take their place. */
 
-#include "backend/cpu/kernels/amx_tiles.h"
+enum { S(FEW_QUERIES) = TILES ? 0 : 5, S(LINE) = 4 }; /* for so many queries K and V are read where they lie, LINE vectors at a time */
 
-enum { ATTENTION_TILE = TILE_ROWS, ATTENTION_TILES = 2 * ATTENTION_TILE }; /* rows of a tile; rows and columns of a square of four */
-
-/* What a thread says before its first tile. */
-SPK_INLINE void S(attention_begin)(void)
+SPK_INLINE int64_t S(pairs)(int64_t numbers)
 {
-    tile_shapes shapes = {.palette = 1};
-    for (int i = 0; i < 8; i++) {
-        shapes.bytes[i] = TILE_BYTES;
-        shapes.rows[i] = TILE_ROWS;
-    }
-    tile_shape(&shapes);
+    return (numbers + 1) / 2;
 }
 
-/* C = A B or C += A B of bfloat16 numbers: A by rows, lda bytes from one to the next; B as pairs of rows, in panels of attention_step
- * columns. */
-SPK_INLINE void S(attention_tiles)(int64_t rows, int64_t columns, const bool add, int64_t depth, const void *a, int64_t lda,
-                                   const uint32_t *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
+/* Rows of Q; the scale is the scores'. */
+SPK_INLINE void S(take_queries)(S(attention) *t)
 {
-    tile_settle(a);
-    for (int64_t j = 0; j < columns; j += ATTENTION_TILES) {
-        const uint32_t *from = b + j / T(attention_step) *panel + j % T(attention_step);
-        for (int64_t i = 0; i < rows; i += ATTENTION_TILES) {
-            const char *left = (const char *)a + i * lda;
-            REAL *to = c + i * ldc + j;
-            if (add) {
-                tile_load(0, to, ldc * 4);
-                tile_load(1, to + ATTENTION_TILE, ldc * 4);
-                tile_load(2, to + ATTENTION_TILE * ldc, ldc * 4);
-                tile_load(3, to + ATTENTION_TILE * ldc + ATTENTION_TILE, ldc * 4);
-            } else {
-                tile_zero(0);
-                tile_zero(1);
-                tile_zero(2);
-                tile_zero(3);
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_Q].ld;
+    S(pair_least) least = S(least_of_none)();
+    for (int64_t i = 0; i < t->queries; i++)
+        S(pair_line)(t->q + (t->first + i) * ld, depth, t->own + i * S(pairs)(depth), &least);
+    t->results.least_q = S(least_number)(least);
+}
+
+/* Scores become weights: exponentials above `above`, as bfloat16 numbers that lie side by side, zeros behind the last to an even number of
+ * vectors. Their sums. */
+SPK_INLINE T(vec) S(put_weights)(S(attention) *t, REAL *scores, REAL above)
+{
+    T(vec) total = {0};
+    for (int64_t j = 0; j < t->used; j += 2 * T(lanes)) {
+        const T(vec) first = T(attention_exp)(T(load)(scores + j) - above),
+                     second = j + T(lanes) < t->used ? T(attention_exp)(T(load)(scores + j + T(lanes)) - above) : (T(vec)){0};
+        const T(words) both = (T(words))(__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
+        S(least_of)(&t->results.least_weight, both);
+        T(store)(scores + j / 2, (T(vec))both);
+        total += first + second;
+    }
+    return total;
+}
+
+/* The keys at hand as columns of pairs, which are turned as if each were one number. The least number. */
+SPK_INLINE int S(turn_keys)(const S(attention) *t)
+{
+    const int64_t depth = t->problem->k, pairs = S(pairs)(depth), ld = t->problem->operand[ATTENTION_K].ld, step = T(attention_step);
+    S(pair_least) least = S(least_of_none)();
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < piece->count; j += T(lanes)) {
+            const int64_t at = piece->at + j;
+            REAL *to = t->own + t->results.job->room.k + at / step * step * pairs + at % step;
+            for (int64_t d = 0; d < pairs; d += T(lanes)) {
+                T(vec) square[T(lanes)];
+#pragma GCC unroll 16
+                for (int c = 0; c < T(lanes); c++) {
+                    const T(words) line = j + c < piece->count
+                                              ? S(pairs_of_line)(t->k + (piece->row + j + c) * ld + 2 * d, depth - 2 * d)
+                                              : (T(words)){0};
+                    S(least_of)(&least, line);
+                    square[c] = (T(vec))line;
+                }
+                T(transpose)(square);
+#pragma GCC unroll 16
+                for (int r = 0; r < T(lanes); r++)
+                    if (d + r < pairs)
+                        T(store)(to + (d + r) * step, square[r]);
             }
-            for (int64_t k = 0; k < depth; k += ATTENTION_TILES) {
-                tile_load(4, left + k * 2, lda);
-                tile_load(6, from + k / 2 * ldb, ldb * 4);
-                tile_load(7, from + k / 2 * ldb + ATTENTION_TILE, ldb * 4);
-                tile_load(5, left + ATTENTION_TILE * lda + k * 2, lda);
-                tile_multiply(0, 4, 6);
-                tile_multiply(1, 4, 7);
-                tile_multiply(2, 5, 6);
-                tile_multiply(3, 5, 7);
-            }
-            tile_store(0, to, ldc * 4);
-            tile_store(1, to + ATTENTION_TILE, ldc * 4);
-            tile_store(2, to + ATTENTION_TILE * ldc, ldc * 4);
-            tile_store(3, to + ATTENTION_TILE * ldc + ATTENTION_TILE, ldc * 4);
+        }
+    return S(least_number)(least);
+}
+
+#if !TILES
+/* Sums of products of a query with some keys, of which `count` are there; one key after the other, as they lie in memory. */
+SPK_INLINE T(vec) S(score_keys)(const STORED *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, const bool floats,
+                                S(pair_least) *least)
+{
+    T(vec) sum[T(lanes)], total = {0};
+#pragma GCC unroll 16
+    for (int c = 0; c < T(lanes); c++) {
+        sum[c] = (T(vec)){0};
+        for (int64_t d = 0; d < depth && c < count; d += 2 * T(lanes)) {
+            const T(words) line = S(pairs_of_line)(from + c * ld + d, depth - d);
+            S(least_of)(least, line);
+            sum[c] = T(pair_fused)(sum[c], S(pairs_of_line)(q + d, depth - d), line, floats);
         }
     }
+    T(transpose)(sum);
+#pragma GCC unroll 16
+    for (int c = 0; c < T(lanes); c++)
+        total += sum[c];
+    return total;
 }
 
-/* Two vectors as 32 bfloat16 numbers. */
-SPK_INLINE void S(store_two)(STORED *to, T(vec) low, T(vec) high)
+/* Scores of few queries with the keys at hand. The least number of K. */
+SPK_INLINE int S(score_few)(const S(attention) *t, REAL *scores, const bool floats)
 {
-    const __m512bh both = _mm512_cvtne2ps_pbh((__m512)high, (__m512)low);
-    memcpy(to, &both, sizeof both);
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->keys;
+    S(pair_least) least = S(least_of_none)();
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < piece->count; j += T(lanes))
+            for (int64_t i = 0; i < t->queries; i++)
+                T(store)(scores + i * keys + piece->at + j,
+                         S(score_keys)((const STORED *)(const void *)(t->own + i * S(pairs)(depth)), t->k + (piece->row + j) * ld, ld,
+                                       piece->count - j, depth, floats, &least));
+    return S(least_number)(least);
+}
+#endif
+
+SPK_INLINE void S(score)(const S(attention) *t, REAL *scores)
+{
+    const int64_t pairs = S(pairs)(t->problem->k), keys = t->keys;
+    const REAL *k = t->own + t->results.job->room.k;
+#if !TILES
+    if (t->queries <= S(FEW_QUERIES)) {
+        if (!S(pairs_are_exact)(t->results.least_q, S(score_few)(t, scores, false)))
+            S(score_few)(t, scores, true);
+        return;
+    }
+#endif
+    if (!S(pairs_are_exact)(t->results.least_q, S(turn_keys)(t)))
+        T(attention_multiply_floats)(t->queries, t->used, pairs, t->own, pairs, k, scores, keys);
+    else
+#if TILES
+        S(attention_tiles)(t->queries, t->used, false, 2 * pairs, t->own, pairs * 4, (const uint32_t *)(const void *)k, T(attention_step),
+                           T(attention_step) *pairs, scores, keys);
+#else
+        T(attention_multiply)(t->queries, t->used, pairs, t->own, pairs, k, scores, keys);
+#endif
+}
+
+/* What a worker has seen of V. */
+typedef struct S(seen_values) {
+    S(pair_least) least, most; /* most: of the magnitudes; a number that is not finite is greater than all others */
+} S(seen_values);
+
+SPK_INLINE void S(see_values)(S(seen_values) *seen, T(words) pairs)
+{
+    S(least_of)(&seen->least, pairs);
+    seen->most = _mm512_max_epu16(seen->most, _mm512_and_si512((__m512i)pairs, _mm512_set1_epi16(0x7fff)));
+}
+
+SPK_INLINE bool S(values_finite)(const S(seen_values) *seen)
+{
+    return _mm512_cmpge_epu16_mask(seen->most, _mm512_set1_epi16(0x7f80)) == 0;
+}
+
+/* Rows of V as pairs, zeros behind those of a piece and, for tiles, behind the last to a whole one. */
+SPK_INLINE S(seen_values) S(pair_values)(const S(attention) *t)
+{
+    const int64_t columns = t->problem->depth_v, ld = t->problem->operand[ATTENTION_V].ld, wide = t->results.job->room.wide_v;
+    S(seen_values) seen = {S(least_of_none)(), _mm512_setzero_si512()};
+    REAL *to = t->own + t->results.job->room.v;
+    int64_t at = 0;
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t j = 0; j < (piece->count + T(lanes) - 1) / T(lanes) *T(lanes); j += 2, at += 2, to += wide) {
+            const STORED *from = t->v + (piece->row + j) * ld;
+            for (int64_t c = 0; c < columns; c += T(lanes)) {
+                T(words) pairs = {0};
+                if (j < piece->count)
+                    pairs = S(pair_up)(from + c, j + 1 < piece->count ? from + ld + c : NULL, columns - c);
+                S(see_values)(&seen, pairs);
+                T(store)(to + c, (T(vec))pairs);
+            }
+        }
+#if TILES
+    for (; at % ATTENTION_TILES != 0; at += 2, to += wide)
+        memset(to, 0, (size_t)columns * sizeof *to);
+#endif
+    return seen;
+}
+
+/* O += P V of one query, over the keys that it sees: what others see of V may be no number. */
+SPK_INLINE void S(add_seen)(const S(attention) *t, int64_t i, const S(piece) *piece, int64_t column, int64_t end)
+{
+    const spk_seen seen = spk_attention_seen(t->problem, &t->sequence, t->first + i);
+    const STORED *weights = (const STORED *)(const void *)(t->own + t->results.job->room.scores + i * t->keys) + piece->at;
+    REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v;
+    for (int64_t j = 0; j < piece->count; j++) {
+        const STORED *v = t->v + (piece->row + j) * t->problem->operand[ATTENTION_V].ld;
+        if (S(sees)(t, &seen, piece, t->first + i, piece->first + j))
+            for (int64_t c = column; c < end; c += T(lanes)) {
+                const T(vec) x = end - c >= T(lanes) ? S(load)(v + c) : S(load_part)(v + c, end - c);
+                T(store)(out + c, T(load)(out + c) + S(get)(weights + j) * x);
+            }
+    }
+}
+
+#if !TILES
+/* O += P V of a query, keys of a piece and a line of columns that begins at `column`: `vectors` of 32, the last of which may end earlier.
+ * False: products must be floats', or not of all keys, and nothing was added. */
+SPK_INLINE bool S(add_line)(const S(attention) *t, int64_t i, const S(piece) *piece, int64_t column, const int vectors, const bool finite,
+                            const bool floats)
+{
+    const int64_t ld = t->problem->operand[ATTENTION_V].ld, left = t->problem->depth_v - column - (vectors - 1) * 2 * T(lanes),
+                  wide = t->results.job->room.wide_v - column;
+    const REAL *weights = t->own + t->results.job->room.scores + i * t->keys + piece->at / 2;
+    const STORED *from = t->v + piece->row * ld + column;
+    REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v + column;
+    const __mmask32 last = left >= 2 * T(lanes) ? ~(__mmask32)0 : (__mmask32)((1ull << left) - 1);
+    const __m512i first_half = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35,
+                                                3, 34, 2, 33, 1, 32, 0),
+                  second_half = _mm512_add_epi16(first_half, _mm512_set1_epi16(16));
+    S(seen_values) seen = {S(least_of_none)(), _mm512_setzero_si512()};
+    T(vec) sum[S(LINE)][2];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+            sum[v][half] = (2 * v + half) * T(lanes) < wide ? T(load)(out + (2 * v + half) * T(lanes)) : (T(vec)){0};
+    for (int64_t j = 0; j < piece->count; j += 2, from += 2 * ld) {
+        const T(words) both = T(pair_splat)(weights + j / 2);
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++) {
+            const __mmask32 there = v + 1 < vectors ? ~(__mmask32)0 : last;
+            const __m512i low = _mm512_maskz_loadu_epi16(there, from + v * 2 * T(lanes)),
+                          high = j + 1 < piece->count ? _mm512_maskz_loadu_epi16(there, from + ld + v * 2 * T(lanes))
+                                                      : _mm512_setzero_si512();
+            S(see_values)(&seen, (T(words))low);
+            S(see_values)(&seen, (T(words))high);
+            sum[v][0] = T(pair_fused)(sum[v][0], both, (T(words))_mm512_permutex2var_epi16(low, first_half, high), floats);
+            sum[v][1] = T(pair_fused)(sum[v][1], both, (T(words))_mm512_permutex2var_epi16(low, second_half, high), floats);
+        }
+    }
+    if (finite && !S(values_finite)(&seen))
+        return false;
+    if (!floats && !S(pairs_are_exact)(S(least_number)(t->results.least_weight), S(least_number)(seen.least)))
+        return false;
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++)
+            if ((2 * v + half) * T(lanes) < wide)
+                T(store)(out + (2 * v + half) * T(lanes), sum[v][half]);
+    return true;
+}
+
+/* O += P V of few queries. finite: a number that is not would reach queries that do not see it. */
+SPK_INLINE void S(add_few)(const S(attention) *t, const bool finite)
+{
+    const int64_t columns = t->problem->depth_v;
+    for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+        for (int64_t i = 0; i < t->queries; i++)
+            for (int64_t c = 0, end; c < columns; c = end) {
+                const bool many = columns - c >= S(LINE) * 2 * T(lanes);
+                end = many ? c + S(LINE) * 2 * T(lanes) : columns - c < 2 * T(lanes) ? columns : c + 2 * T(lanes);
+                if (many ? S(add_line)(t, i, piece, c, S(LINE), finite, false) : S(add_line)(t, i, piece, c, 1, finite, false))
+                    continue;
+                if (many ? !S(add_line)(t, i, piece, c, S(LINE), finite, true) : !S(add_line)(t, i, piece, c, 1, finite, true))
+                    S(add_seen)(t, i, piece, c, end);
+            }
+}
+#endif
+
+/* O += P V over the keys at hand; hidden: some query does not see all of them. */
+SPK_INLINE void S(add_values)(const S(attention) *t, bool hidden)
+{
+    const attention_room *room = &t->results.job->room;
+    const bool finite = hidden && !t->problem->assume_finite;
+    const int64_t columns = (t->problem->depth_v + T(lanes) - 1) / T(lanes) *T(lanes), keys = t->keys, wide = room->wide_v;
+    const REAL *weights = t->own + room->scores, *v = t->own + room->v;
+    REAL *out = t->own + room->out;
+#if !TILES
+    if (t->queries <= S(FEW_QUERIES)) {
+        S(add_few)(t, finite);
+        return;
+    }
+#endif
+    const S(seen_values) seen = S(pair_values)(t);
+    if (finite && !S(values_finite)(&seen)) {
+        for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
+            for (int64_t i = 0; i < t->queries; i++)
+                S(add_seen)(t, i, piece, 0, t->problem->depth_v);
+    } else if (!S(pairs_are_exact)(S(least_number)(t->results.least_weight), S(least_number)(seen.least))) {
+        T(attention_add_floats)(t->queries, columns, t->used / 2, weights, keys, v, wide, out, wide);
+    } else {
+#if TILES
+        S(attention_tiles)(t->queries, columns, true, t->used, weights, keys * 4, (const uint32_t *)(const void *)v, wide, T(attention_step),
+                           out, wide);
+#else
+        T(attention_add)(t->queries, columns, t->used / 2, weights, keys, v, wide, out, wide);
+#endif
+    }
 }

@@ -1,11 +1,41 @@
 /* Template of the products of attention, after vector.h: C = A B, or C += A B, of dense tiles in the first caches. Columns of B and C are
- * whole vectors. */
+ * whole vectors. PAIRED: elements of A and B are pairs of bfloat16 numbers, neighbours along what is summed, for vdpbf16ps or, with
+ * `floats`, for two multiply-adds, which do not take denormal numbers for 0 (tile_pairs.h). */
 
 enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_REGISTERS == 32 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
 
+#if PAIRED
+SPK_INLINE T(words) T(pair_splat)(const REAL *pair)
+{
+    uint32_t both;
+    __builtin_memcpy(&both, pair, sizeof both);
+    return (T(words))_mm512_set1_epi32((int)both);
+}
+
+SPK_INLINE T(vec) T(pair_fused)(T(vec) sum, T(words) a, T(words) b, const bool floats)
+{
+    if (floats)
+        return (sum + (T(vec))(a << 16) * (T(vec))(b << 16)) + (T(vec))(a >> 16 << 16) * (T(vec))(b >> 16 << 16);
+    /* _mm512_dpbf16_ps: GCC takes it for a call that may read memory, and stores all sums at each step. */
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(sum) : "v"(b), "v"(a));
+    return sum;
+}
+#endif
+
+/* sum + a b. */
+SPK_INLINE T(vec) T(attention_fused)(T(vec) sum, const REAL *a, T(vec) b, const bool floats)
+{
+#if PAIRED
+    return T(pair_fused)(sum, T(pair_splat)(a), (T(words))b, floats);
+#else
+    (void)floats;
+    return sum + *a * b;
+#endif
+}
+
 /* Element (i, k) of A is a[i * down + k * across]: one of the two is 1. */
-SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t down,
-                                    int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+SPK_INLINE void T(attention_square)(const int rows, const int vectors, const bool add, const bool floats, int64_t depth, const REAL *a,
+                                    int64_t down, int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
 {
     T(vec) sum[T(attention_rows)][T(attention_vectors)];
 #pragma GCC unroll 6
@@ -18,7 +48,7 @@ SPK_INLINE void T(attention_square)(const int rows, const int vectors, const boo
         for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
             for (int v = 0; v < vectors; v++)
-                sum[i][v] += a[i * down + k * across] * T(load)(b + k * ldb + v * T(lanes));
+                sum[i][v] = T(attention_fused)(sum[i][v], a + i * down + k * across, T(load)(b + k * ldb + v * T(lanes)), floats);
 #pragma GCC unroll 6
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -26,36 +56,36 @@ SPK_INLINE void T(attention_square)(const int rows, const int vectors, const boo
             T(store)(c + i * ldc + v * T(lanes), sum[i][v]);
 }
 
-SPK_INLINE void T(attention_column)(int64_t rows, const int vectors, const bool add, int64_t depth, const REAL *a, int64_t down,
-                                    int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
+SPK_INLINE void T(attention_column)(int64_t rows, const int vectors, const bool add, const bool floats, int64_t depth, const REAL *a,
+                                    int64_t down, int64_t across, const REAL *b, int64_t ldb, REAL *c, int64_t ldc)
 {
     int64_t i = 0;
     for (; i + T(attention_rows) <= rows; i += T(attention_rows))
-        T(attention_square)(T(attention_rows), vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(T(attention_rows), vectors, add, floats, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
     for (; i + 2 <= rows; i += 2)
-        T(attention_square)(2, vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(2, vectors, add, floats, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
     if (i < rows)
-        T(attention_square)(1, vectors, add, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
+        T(attention_square)(1, vectors, add, floats, depth, a + i * down, down, across, b, ldb, c + i * ldc, ldc);
 }
 
 /* Columns of B by as many as a square takes: `panel` elements from one such panel to the next. */
-SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool add, int64_t depth, const REAL *a, int64_t down,
-                                     int64_t across, const REAL *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
+SPK_INLINE void T(attention_columns)(int64_t rows, int64_t columns, const bool add, const bool floats, int64_t depth, const REAL *a,
+                                     int64_t down, int64_t across, const REAL *b, int64_t ldb, int64_t panel, REAL *c, int64_t ldc)
 {
     const int64_t step = T(attention_step);
     int64_t j = 0;
     for (; j + step <= columns; j += step, b += panel)
-        T(attention_column)(rows, T(attention_vectors), add, depth, a, down, across, b, ldb, c + j, ldc);
+        T(attention_column)(rows, T(attention_vectors), add, floats, depth, a, down, across, b, ldb, c + j, ldc);
     for (; j < columns; j += T(lanes), b += T(lanes))
-        T(attention_column)(rows, 1, add, depth, a, down, across, b, ldb, c + j, ldc);
+        T(attention_column)(rows, 1, add, floats, depth, a, down, across, b, ldb, c + j, ldc);
 }
 
-#if !PAIRED
+#if !TILES
 /* C = A B, where B lies in panels of `depth` rows each. */
 static void T(attention_multiply)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, REAL *c,
                                   int64_t ldc)
 {
-    T(attention_columns)(rows, columns, false, depth, a, lda, 1, b, T(attention_step), T(attention_step) *depth, c, ldc);
+    T(attention_columns)(rows, columns, false, false, depth, a, lda, 1, b, T(attention_step), T(attention_step) *depth, c, ldc);
 }
 
 /* C += A B, some rows of B at a time, which stay in the first cache. */
@@ -64,7 +94,7 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
 {
     const int64_t some = 64;
     for (int64_t k = 0; k < depth; k += some)
-        T(attention_columns)(rows, columns, true, depth - k < some ? depth - k : some, a + k, lda, 1, b + k * ldb, ldb, T(attention_step),
+        T(attention_columns)(rows, columns, true, false, depth - k < some ? depth - k : some, a + k, lda, 1, b + k * ldb, ldb, T(attention_step),
                              c, ldc);
 }
 
@@ -73,9 +103,24 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
 static void T(attention_add_turned)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb,
                                     REAL *c, int64_t ldc)
 {
-    T(attention_columns)(rows, columns, true, depth, a, 1, lda, b, ldb, T(attention_step), c, ldc);
+    T(attention_columns)(rows, columns, true, false, depth, a, 1, lda, b, ldb, T(attention_step), c, ldc);
 }
 #endif
+#endif
+
+#if PAIRED
+/* The same by multiply-adds of floats. */
+static void T(attention_multiply_floats)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, REAL *c,
+                                         int64_t ldc)
+{
+    T(attention_columns)(rows, columns, false, true, depth, a, lda, 1, b, T(attention_step), T(attention_step) *depth, c, ldc);
+}
+
+static void T(attention_add_floats)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb,
+                                    REAL *c, int64_t ldc)
+{
+    T(attention_columns)(rows, columns, true, true, depth, a, lda, 1, b, ldb, T(attention_step), c, ldc);
+}
 #endif
 
 /* exp(x) of x <= 0, within 2 ulp; 0 where the result would not be normal; NaN stays NaN. As T(exp), with less to ask. */

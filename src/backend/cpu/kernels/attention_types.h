@@ -5,8 +5,11 @@
 #include "backend/cpu/probe.h"
 #include "base/half.h"
 
-#ifndef PAIRED /* bfloat16 alone, on AMX */
+#ifndef PAIRED /* bfloat16 alone, in pairs */
 #define PAIRED 0
+#endif
+#ifndef TILES /* pairs by AMX */
+#define TILES 0
 #endif
 #define TURNED 0 /* products with a turned matrix: gradients have them */
 
@@ -57,7 +60,10 @@
 #include "backend/cpu/kernels/stored_half.h"
 
 #if PAIRED
-#include "backend/cpu/kernels/attention_pairs.h"
+#include "backend/cpu/kernels/pairs.h"
+#endif
+#if TILES
+#include "backend/cpu/kernels/attention_amx.h"
 #endif
 
 #include "backend/cpu/kernels/attention_tiles.h"
@@ -67,7 +73,9 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
     (void)device;
 #if PAIRED
     if (problem->operand[ATTENTION_Q].dtype != SPK_BF16)
-        *why = "not bfloat16";
+        *why = "it is for bf16";
+#endif
+#if TILES
     else if (problem->k % ATTENTION_TILES != 0 || problem->depth_v % ATTENTION_TILES != 0 || problem->k == 0)
         *why = "the depth is no multiple of 32";
 #endif
@@ -76,14 +84,14 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
 {
-    const int lanes = VECTOR_BYTES / (problem->compute == SPK_F64 ? 8 : 4) * (PAIRED ? 3 : 1);
+    const int lanes = VECTOR_BYTES / (problem->compute == SPK_F64 ? 8 : 4) * (TILES ? 3 : PAIRED ? 2 : 1);
     return attention_cost(problem, device, ATTENTION_TUNED(ROW, params), lanes, VECTOR_BYTES > 16);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     const attention_tunables tuned = ATTENTION_TUNED(ROW, &bound->params);
-#if PAIRED
+#if TILES
     if (!spk_request_tiles())
         return spk_fail(SPK_ERR_UNSUPPORTED, "the system does not let this process use AMX");
 #endif

@@ -7,48 +7,12 @@
  * other than 0: where a product can have bits below 2^-126 (pairs_are_exact), the tiles multiply by float instructions instead. Where none
  * can, no sum has either: all are whole multiples of the least bit of a product, or of more. */
 
-#include "backend/cpu/kernels/least.h"
+#include "backend/cpu/kernels/pairs.h"
 
 /* Where rows of B are in the steps of a panel: rows of a block, and of all. */
 typedef struct S(pair_rows) {
     int64_t block, all;
 } S(pair_rows);
-
-/* Least of the magnitudes less 1, as 16-bit numbers without a sign: 0 is the largest. */
-typedef __m512i S(pair_least);
-
-SPK_INLINE S(pair_least) S(least_of_none)(void)
-{
-    return _mm512_set1_epi16(-1);
-}
-
-SPK_INLINE void S(least_of)(S(pair_least) *least, T(words) pairs)
-{
-    const __m512i size = _mm512_and_si512((__m512i)pairs, _mm512_set1_epi16(0x7fff));
-    *least = _mm512_min_epu16(*least, _mm512_sub_epi16(size, _mm512_set1_epi16(1)));
-}
-
-SPK_INLINE int S(least_number)(S(pair_least) least)
-{
-    const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1));
-    const __m128i quarter = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
-    return _mm_extract_epi16(_mm_minpos_epu16(quarter), 0);
-}
-
-/* `count` pairs, one at least, of numbers that lie side by side; second NULL: 0. */
-SPK_INLINE T(words) S(pair_up)(const STORED *first, const STORED *second, int64_t count)
-{
-    const __mmask16 there = count >= T(lanes) ? (__mmask16)-1 : (__mmask16)((1u << count) - 1);
-    const T(words) low = S(lengthen)((S(halves))_mm256_maskz_loadu_epi16(there, first));
-    return second == NULL ? low : low | S(lengthen)((S(halves))_mm256_maskz_loadu_epi16(there, second)) << 16;
-}
-
-/* `count` pairs, 16 at most, of a line of `numbers` numbers, 0 behind them. */
-SPK_INLINE T(words) S(pairs_of_line)(const STORED *from, int64_t numbers)
-{
-    const __mmask32 there = numbers >= 2 * T(lanes) ? ~(__mmask32)0 : (__mmask32)((1ull << (numbers > 0 ? numbers : 0)) - 1);
-    return (T(words))_mm512_maskz_loadu_epi16(there, from);
-}
 
 /* ------------------------------------------------------------------------------------------------ B */
 
@@ -133,20 +97,6 @@ static __attribute__((unused)) void S(pack_pairs)(const S(pair_rows) *rows, spk_
 }
 
 /* ------------------------------------------------------------------------------------------------ blocks of A */
-
-/* Numbers that lie side by side, as pairs; an odd last one with 0. */
-SPK_INLINE void S(pair_line)(const STORED *from, int64_t count, REAL *to, S(pair_least) *least)
-{
-    for (int64_t i = 0; i < count; i += 2 * T(lanes)) {
-        const int64_t pairs_left = (count - i + 1) / 2;
-        const T(words) pairs = S(pairs_of_line)(from + i, count - i);
-        S(least_of)(least, pairs);
-        if (pairs_left >= T(lanes))
-            T(store)(to + i / 2, (T(vec))pairs);
-        else
-            T(store_part)(to + i / 2, (T(vec))pairs, pairs_left);
-    }
-}
 
 /* Two lines of numbers, as pairs; second NULL: 0. */
 SPK_INLINE void S(pair_lines)(const STORED *first, const STORED *second, int64_t count, REAL *to, S(pair_least) *least)
