@@ -65,20 +65,44 @@ SPK_INLINE int S(turn_keys)(const S(attention) *t)
 }
 
 #if !TILES
-/* Sums of products of a query with some keys, of which `count` are there; one key after the other, as they lie in memory. */
+/* Of rows that are read once, as they lie in memory, those some pages of 4 KiB later: the processor alone fetches too few ahead. */
+SPK_INLINE int64_t S(rows_ahead)(int64_t ld, int64_t columns)
+{
+    enum { AHEAD_BYTES = 4096 };
+    return (AHEAD_BYTES / (int64_t)sizeof(STORED) / columns + 1) * ld;
+}
+
+SPK_INLINE void S(fetch_ahead)(const STORED *from, int64_t ahead)
+{
+    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)ahead * sizeof(STORED)));
+}
+
+/* Sums of products of a query with some keys, of which `count` are there; one key after the other. */
 SPK_INLINE T(vec) S(score_keys)(const STORED *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, const bool floats,
                                 S(pair_least) *least)
 {
+    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / (2 * T(lanes)) * (2 * T(lanes));
+    S(pair_least) found = *least;
     T(vec) sum[T(lanes)], total = {0};
 #pragma GCC unroll 16
     for (int c = 0; c < T(lanes); c++) {
         sum[c] = (T(vec)){0};
-        for (int64_t d = 0; d < depth && c < count; d += 2 * T(lanes)) {
-            const T(words) line = S(pairs_of_line)(from + c * ld + d, depth - d);
-            S(least_of)(least, line);
-            sum[c] = T(pair_fused)(sum[c], S(pairs_of_line)(q + d, depth - d), line, floats);
+        if (c >= count)
+            continue;
+        for (int64_t d = 0; d < whole; d += 2 * T(lanes)) {
+            const T(words) line = (T(words))T(load)((const REAL *)(const void *)(from + d));
+            S(fetch_ahead)(from + d, ahead);
+            S(least_of)(&found, line);
+            sum[c] = T(pair_fused)(sum[c], (T(words))T(load)((const REAL *)(const void *)(q + d)), line, floats);
         }
+        if (whole < depth) {
+            const T(words) line = S(pairs_of_line)(from + whole, depth - whole);
+            S(least_of)(&found, line);
+            sum[c] = T(pair_fused)(sum[c], S(pairs_of_line)(q + whole, depth - whole), line, floats);
+        }
+        from += ld;
     }
+    *least = found;
     T(transpose)(sum);
 #pragma GCC unroll 16
     for (int c = 0; c < T(lanes); c++)
@@ -187,7 +211,7 @@ SPK_INLINE bool S(add_line)(const S(attention) *t, int64_t i, const S(piece) *pi
                             const bool floats)
 {
     const int64_t ld = t->problem->operand[ATTENTION_V].ld, left = t->problem->depth_v - column - (vectors - 1) * 2 * T(lanes),
-                  wide = t->results.job->room.wide_v - column;
+                  wide = t->results.job->room.wide_v - column, ahead = S(rows_ahead)(ld, t->problem->depth_v);
     const REAL *weights = t->own + t->results.job->room.scores + i * t->keys + piece->at / 2;
     const STORED *from = t->v + piece->row * ld + column;
     REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v + column;
@@ -207,6 +231,8 @@ SPK_INLINE bool S(add_line)(const S(attention) *t, int64_t i, const S(piece) *pi
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             const __mmask32 there = v + 1 < vectors ? ~(__mmask32)0 : last;
+            S(fetch_ahead)(from + v * 2 * T(lanes), ahead);
+            S(fetch_ahead)(from + ld + v * 2 * T(lanes), ahead);
             const __m512i low = _mm512_maskz_loadu_epi16(there, from + v * 2 * T(lanes)),
                           high = j + 1 < piece->count ? _mm512_maskz_loadu_epi16(there, from + ld + v * 2 * T(lanes))
                                                       : _mm512_setzero_si512();
