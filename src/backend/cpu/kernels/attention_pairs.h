@@ -19,14 +19,29 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
     t->results.least_q = S(least_number)(least);
 }
 
+/* exp(x - above), where above_log2 is above / log(2), within 2^-22; 0 for an x of -infinity. Fewer instructions than attention_exp: 2^n is
+ * scaled by, and the polynomial is of the fraction of the binary logarithm. */
+SPK_INLINE T(vec) S(weight)(T(vec) x, T(vec) above_log2)
+{
+    const T(vec) y = x * 1.44269504f - above_log2, f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    T(vec) sum = (T(vec)){0} + 0.001867130079f;
+    sum = sum * f + 0.009017030296f;
+    sum = sum * f + 0.05579991313f;
+    sum = sum * f + 0.2401644501f;
+    sum = sum * f + 0.6931513118f;
+    sum = sum * f + 1;
+    return (T(vec))_mm512_scalef_ps((__m512)sum, (__m512)y);
+}
+
 /* Scores become weights: exponentials above `above`, as bfloat16 numbers that lie side by side, zeros behind the last to an even number of
  * vectors. Their sums. */
 SPK_INLINE T(vec) S(put_weights)(S(attention) *t, REAL *scores, REAL above)
 {
+    const T(vec) above_log2 = T(splat)(above * 1.44269504f);
     T(vec) total = {0};
     for (int64_t j = 0; j < t->used; j += 2 * T(lanes)) {
-        const T(vec) first = T(attention_exp)(T(load)(scores + j) - above),
-                     second = j + T(lanes) < t->used ? T(attention_exp)(T(load)(scores + j + T(lanes)) - above) : (T(vec)){0};
+        const T(vec) first = S(weight)(T(load)(scores + j), above_log2),
+                     second = j + T(lanes) < t->used ? S(weight)(T(load)(scores + j + T(lanes)), above_log2) : (T(vec)){0};
         const T(words) both = (T(words))(__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
         S(least_of)(&t->results.least_weight, both);
         T(store)(scores + j / 2, (T(vec))both);

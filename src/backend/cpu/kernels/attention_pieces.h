@@ -119,6 +119,16 @@ SPK_INLINE bool S(sees)(const S(attention) *t, const spk_seen *seen, const S(pie
     return key < seen->end && (key >= seen->begin || key < seen->sinks) && spk_attention_bit(t->problem, t->args, piece->tile, query, key);
 }
 
+/* Numbers [first, end) of so many become `instead`. Whether there are any. */
+SPK_INLINE bool S(fill)(REAL *numbers, int64_t first, int64_t end, int64_t count, REAL instead)
+{
+    first = first > 0 ? first : 0;
+    end = end < count ? end : count;
+    for (int64_t j = first; j < end; j++)
+        numbers[j] = instead;
+    return first < end;
+}
+
 /* Of a query's numbers for the keys at hand, those of keys that it does not see become `instead`. False: it sees them all. */
 SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores, REAL instead)
 {
@@ -126,14 +136,18 @@ SPK_INLINE bool S(hide)(const S(attention) *t, int64_t query, REAL *scores, REAL
     int64_t at = 0;
     bool hidden = false;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
+        REAL *numbers = scores + piece->at;
         for (; at < piece->at; at++)
             scores[at] = instead;
         at += piece->count;
-        if (piece->tile < 0 && piece->first >= seen.begin && piece->first + piece->count <= seen.end)
+        if (piece->tile < 0) {
+            hidden = S(fill)(numbers, seen.sinks - piece->first, seen.begin - piece->first, piece->count, instead) || hidden;
+            hidden = S(fill)(numbers, seen.end - piece->first, piece->count, piece->count, instead) || hidden;
             continue;
+        }
         for (int64_t j = 0; j < piece->count; j++) {
             if (!S(sees)(t, &seen, piece, query, piece->first + j)) {
-                scores[piece->at + j] = instead;
+                numbers[j] = instead;
                 hidden = true;
             }
         }
