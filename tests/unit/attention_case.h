@@ -108,14 +108,16 @@ static void check(spk_attention a, const mask *m, const setting *s, const char *
 static bool can_run(const char *choice)
 {
     spk_device_info device = {SPK_SIZED(spk_device_info)};
-    bool avx2 = false, avx512 = false, amx = false;
+    bool avx2 = false, avx512 = false, bf16 = false, amx = false;
     ok(spk_context_device(context, &device));
     for (int i = 0; i < device.isa_count; i++) {
         avx2 = avx2 || strcmp(device.isa[i], "avx2") == 0;
         avx512 = avx512 || strcmp(device.isa[i], "avx512f") == 0;
+        bf16 = bf16 || strcmp(device.isa[i], "avx512_bf16") == 0;
         amx = amx || strcmp(device.isa[i], "amx_bf16") == 0;
     }
-    return (!strstr(choice, "avx2") || avx2) && (!strstr(choice, "avx512") || avx512) && (!strstr(choice, "_bf16_") || amx);
+    return (!strstr(choice, "avx2") || avx2) && (!strstr(choice, "avx512") || avx512) && (!strstr(choice, "_bf16_") || bf16) &&
+           (!strstr(choice, "_amx") || amx);
 }
 
 #endif

@@ -54,24 +54,66 @@ static void computes_the_definition(void **state)
     }
 }
 
-/* The tiles of bfloat16 beside the reference, on the same numbers; some of V may be none. */
-static void tiles_compute_as_the_reference(void **state)
+enum { REFERENCE, ROW };
+static uint16_t from[3][MOST], to[2][MOST];
+static float to_lse[2][MOST];
+static const char *const pairs[] = {"attention_bf16_avx512 QUERIES=6 KEYS=64 SERIAL=0", "attention_bf16_avx512 QUERIES=48 KEYS=128 SERIAL=0",
+                                    "attention_bf16_amx QUERIES=32 KEYS=128 SERIAL=0", "attention_bf16_amx QUERIES=96 KEYS=256 SERIAL=0"};
+static const int64_t pairs_queries[] = {1, 48, 32, 96}; /* at least */
+
+static bool is_tiled(int choice)
+{
+    return strstr(pairs[choice], "_amx") != NULL;
+}
+
+static float from_bf16(uint16_t number)
+{
+    float x;
+    memcpy(&x, &(uint32_t){(uint32_t)number << 16}, sizeof x);
+    return x;
+}
+
+static void put_bf16(uint16_t *to_number, double number)
+{
+    const float x = (float)number;
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    *to_number = (uint16_t)(bits >> 16);
+}
+
+/* Both rows on from[], into to[] and to_lse[]. */
+static void compute_both(const spk_attention *a, const char *choice, double scale, double softcap)
+{
+    for (int i = 0; i < 2; i++) {
+        const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == ROW ? choice : "attention_reference"};
+        const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = from[0], .k = from[1], .v = from[2], .o = to[i],
+                                         .lse = to_lse[i], .scale = scale, .softcap = softcap};
+        memset(to[i], 0xff, sizeof to[i]);
+        memset(to_lse[i], 0xff, sizeof to_lse[i]);
+        ok(spk_compute(context, NULL, a, &args, &pin));
+    }
+}
+
+/* The rows of pairs of bfloat16 beside the reference, on the same numbers; some of V may be none. */
+static void pairs_compute_as_the_reference(void **state)
 {
     (void)state;
-    static const char *const choices[] = {"attention_bf16_amx QUERIES=32 KEYS=128 SERIAL=0",
-                                          "attention_bf16_amx QUERIES=96 KEYS=256 SERIAL=0"};
-    static uint16_t from[3][MOST], to[2][MOST];
     spk_rng rng;
     spk_rng_seed(&rng, 23);
-    if (!can_run(choices[0]))
-        skip();
-    for (int turn = 0; turn < 40; turn++) {
-        spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .batch = 1, .depth = 32 + 32 * below(&rng, 3),
-                           .depth_v = 32 + 32 * below(&rng, 2)};
-        a.queries = 96 + below(&rng, 60);
+    const int turns = getenv("SPARSEK_TEST_QUICK") != NULL ? 40 : 160;
+    for (int turn = 0; turn < turns; turn++) {
+        const int choice = turn % 4;
+        if (!can_run(pairs[choice]))
+            continue;
+        spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .batch = 1, .want_lse = 1};
+        a.depth = is_tiled(choice) ? 32 + 32 * below(&rng, 3) : 1 + below(&rng, 149);
+        a.depth_v = is_tiled(choice) ? 32 + 32 * below(&rng, 2) : 1 + below(&rng, 140);
+        a.queries = pairs_queries[choice] + below(&rng, choice == 0 ? 20 : 60);
         a.keys = 1 + below(&rng, 300);
         a.heads_kv = 1 + below(&rng, 2);
         a.heads = a.heads_kv * (1 + below(&rng, 2));
+        if (a.heads * a.queries * (a.depth > a.depth_v ? a.depth : a.depth_v) > MOST)
+            a.heads = a.heads_kv;
         a.soft_cap = below(&rng, 4) == 0;
         a.diagonal = SPK_DIAGONAL_TOP_LEFT;
         a.causal = (int)below(&rng, 2);
@@ -81,19 +123,45 @@ static void tiles_compute_as_the_reference(void **state)
             ok(spk_fill_random(context, SPK_BF16, MOST, (uint64_t)(3 * turn + i), from[i]));
         if (turn % 3 == 0)
             from[2][below(&rng, a.keys * a.depth_v)] = turn % 2 ? 0x7fc0 : 0x7f80;
-        for (int i = 0; i < 2; i++) {
-            const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i ? choices[turn % 2] : "attention_reference"};
-            const spk_attention_args args = {
-                SPK_SIZED(spk_attention_args), .q = from[0], .k = from[1], .v = from[2], .o = to[i], .scale = 0.2, .softcap = 2};
-            memset(to[i], 0xff, sizeof to[i]);
-            ok(spk_compute(context, NULL, &a, &args, &pin));
-        }
+        compute_both(&a, pairs[choice], turn % 5 == 0 ? -0.3 : 0.2, 2);
         for (int64_t i = 0; i < a.heads * a.queries * a.depth_v; i++) {
-            float got, wanted;
-            memcpy(&got, &(uint32_t){(uint32_t)to[1][i] << 16}, sizeof got);
-            memcpy(&wanted, &(uint32_t){(uint32_t)to[0][i] << 16}, sizeof wanted);
+            const float got = from_bf16(to[ROW][i]), wanted = from_bf16(to[REFERENCE][i]);
             if (!(fabsf(got - wanted) <= 0.02f) && !(isnan(got) && isnan(wanted)) && got != wanted)
-                fail_msg("turn %d: O[%d] = %.9g, wanted %.9g", turn, (int)i, (double)got, (double)wanted);
+                fail_msg("turn %d, %s: O[%d] = %.9g, wanted %.9g", turn, pairs[choice], (int)i, (double)got, (double)wanted);
+        }
+        for (int64_t i = 0; i < a.heads * a.queries; i++)
+            if (!(fabsf(to_lse[ROW][i] - to_lse[REFERENCE][i]) <= 2e-5f * (1 + fabsf(to_lse[REFERENCE][i]))) &&
+                to_lse[ROW][i] != to_lse[REFERENCE][i])
+                fail_msg("turn %d, %s: LSE[%d] = %.9g, wanted %.9g", turn, pairs[choice], (int)i, (double)to_lse[ROW][i],
+                         (double)to_lse[REFERENCE][i]);
+    }
+}
+
+/* Products that are denormal, of scores and of weights with V, and weights so small that those with V are: the instructions that take such
+ * for 0 must not be used then. */
+static void pairs_keep_denormal_products(void **state)
+{
+    (void)state;
+    for (int turn = 0; turn < 12; turn++) {
+        const int choice = turn % 4, what = turn / 4;
+        const int64_t queries = turn % 4 == 0 ? 3 : 97;
+        if (!can_run(pairs[choice]))
+            continue;
+        const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .queries = queries, .keys = 70, .depth = 32, .want_lse = 1};
+        const double q_unit[] = {0x1p-65, 1, 1}, k_unit[] = {0x1p-65, 0x1p-4, 1}, v_unit[] = {1, 0x1p-133, 1}, scale[] = {0x1p126, 1, -80};
+        memset(from, 0, sizeof from);
+        for (int64_t i = 0; i < queries; i++)
+            put_bf16(&from[0][i * 32 + i % 32], q_unit[what] * (what == 2 ? 1 : 1 + (double)(i % 5)));
+        for (int64_t i = 0; i < 70; i++)
+            for (int64_t d = 0; d < 32; d++) {
+                put_bf16(&from[1][i * 32 + d], k_unit[what] * (what == 2 ? i != 1 : (double)((i + d) % 7)));
+                put_bf16(&from[2][i * 32 + d], v_unit[what] * (what == 2 ? i != 1 : 1 + (double)((i * 3 + d) % 11)));
+            }
+        compute_both(&a, pairs[choice], scale[what], 0);
+        for (int64_t i = 0; i < queries * 32; i++) {
+            const double got = from_bf16(to[ROW][i]), wanted = from_bf16(to[REFERENCE][i]);
+            if (wanted <= 0 || fabs(got - wanted) > 0.02 * wanted + 0x1p-133)
+                fail_msg("turn %d, %s: O[%d] = %a, wanted %a", turn, pairs[choice], (int)i, got, wanted);
         }
     }
 }
@@ -220,7 +288,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes_the_definition),
-        cmocka_unit_test(tiles_compute_as_the_reference),
+        cmocka_unit_test(pairs_compute_as_the_reference),
+        cmocka_unit_test(pairs_keep_denormal_products),
         cmocka_unit_test(hidden_numbers_have_no_influence),
         cmocka_unit_test(equal_bits),
         cmocka_unit_test(empty_ones),
