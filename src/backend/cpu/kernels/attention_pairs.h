@@ -80,18 +80,6 @@ SPK_INLINE int S(turn_keys)(const S(attention) *t)
 }
 
 #if !TILES
-/* Of rows that are read once, as they lie in memory, those some pages of 4 KiB later: the processor alone fetches too few ahead. */
-SPK_INLINE int64_t S(rows_ahead)(int64_t ld, int64_t columns)
-{
-    enum { AHEAD_BYTES = 4096 };
-    return (AHEAD_BYTES / (int64_t)sizeof(STORED) / columns + 1) * ld;
-}
-
-SPK_INLINE void S(fetch_ahead)(const STORED *from, int64_t ahead)
-{
-    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)ahead * sizeof(STORED)));
-}
-
 /* Sums of products of a query with some keys, of which `count` are there; one key after the other. */
 SPK_INLINE T(vec) S(score_keys)(const STORED *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, const bool floats,
                                 S(pair_least) *least)

@@ -27,6 +27,20 @@ typedef struct S(attention) {
 static void S(take_keys)(S(attention) *t);
 static void S(attend)(S(attention) *t);
 
+/* Rows that are read once, for few queries, where they lie: the processor alone fetches too little of them ahead. What lies `ahead` elements
+ * from there may be none of them. */
+SPK_INLINE void S(fetch_ahead)(const STORED *from, int64_t ahead)
+{
+    __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)ahead * sizeof(STORED)));
+}
+
+/* How far the rows that are fetched ahead lie behind those at hand. */
+SPK_INLINE int64_t S(rows_ahead)(int64_t ld, int64_t columns)
+{
+    enum { AHEAD_BYTES = 4096 };
+    return (AHEAD_BYTES / (int64_t)sizeof(STORED) / columns + 1) * ld;
+}
+
 /* A square of K, turned: keys of which `count` are there, and columns of which `depth` are there. */
 SPK_INLINE void S(turn_square)(const STORED *from, int64_t ld, int64_t count, int64_t depth, REAL *to)
 {

@@ -15,27 +15,23 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
 
 enum { S(FEW_QUERIES) = 5 }; /* for so many it does not pay to turn keys */
 
-/* Sums of products of a query with some keys, of which `count` are there. */
+/* Sums of products of a query with some keys, of which `count` are there; one key after the other. */
 SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth)
 {
+    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / T(lanes) * T(lanes);
     T(vec) sum[T(lanes)], total = {0};
 #pragma GCC unroll 16
-    for (int c = 0; c < T(lanes); c++)
+    for (int c = 0; c < T(lanes); c++) {
         sum[c] = (T(vec)){0};
-    int64_t d = 0;
-    for (; count >= T(lanes) &&d + T(lanes) <= depth; d += T(lanes)) {
-        const T(vec) x = T(load)(q + d);
-#pragma GCC unroll 16
-        for (int c = 0; c < T(lanes); c++)
-            sum[c] += x * S(load)(from + c * ld + d);
-    }
-    for (; d < depth; d += T(lanes)) {
-        const int64_t left = depth - d < T(lanes) ? depth - d : T(lanes);
-        const T(vec) x = T(load_part)(q + d, left);
-#pragma GCC unroll 16
-        for (int c = 0; c < T(lanes); c++)
-            if (c < count)
-                sum[c] += x * S(load_part)(from + c * ld + d, left);
+        if (c >= count)
+            continue;
+        for (int64_t d = 0; d < whole; d += T(lanes)) {
+            S(fetch_ahead)(from + d, ahead);
+            sum[c] += T(load)(q + d) * S(load)(from + d);
+        }
+        if (whole < depth)
+            sum[c] += T(load_part)(q + whole, depth - whole) * S(load_part)(from + whole, depth - whole);
+        from += ld;
     }
     T(transpose)(sum);
 #pragma GCC unroll 16
@@ -44,15 +40,27 @@ SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, i
     return total;
 }
 
-/* Scores of few queries with the keys at hand. */
+SPK_INLINE void S(fetch_rows)(const STORED *from, int64_t ld, int64_t count, int64_t columns)
+{
+    for (int64_t j = 0; j < count; j++)
+        for (int64_t c = 0; c < columns; c += 64 / (int64_t)sizeof(STORED))
+            S(fetch_ahead)(from + j * ld + c, 0);
+}
+
+/* Scores of few queries with the keys at hand. Fetches rows of V, which come next: without that, loads of less than a line come slowly. */
 SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
 {
-    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, keys = t->keys;
+    const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, ldv = t->problem->operand[ATTENTION_V].ld,
+                  keys = t->keys;
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
-        for (int64_t j = 0; j < piece->count; j += T(lanes))
+        for (int64_t j = 0; j < piece->count; j += T(lanes)) {
+            const int64_t count = piece->count - j < T(lanes) ? piece->count - j : T(lanes);
+            if (T(lanes) * sizeof(STORED) < 64)
+                S(fetch_rows)(t->v + (piece->row + j) * ldv, ldv, count, t->problem->depth_v);
             for (int64_t i = 0; i < t->queries; i++)
                 T(store)(scores + i * keys + piece->at + j,
                          S(score_keys)(t->own + i * depth, t->k + (piece->row + j) * ld, ld, piece->count - j, depth));
+        }
 }
 
 SPK_INLINE void S(score)(const S(attention) *t, REAL *scores)
