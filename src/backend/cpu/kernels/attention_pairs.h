@@ -9,6 +9,13 @@ SPK_INLINE int64_t S(pairs)(int64_t numbers)
     return (numbers + 1) / 2;
 }
 
+/* What scores are to be multiplied by, for their order to stay; else S(cap) has done it. */
+SPK_INLINE REAL S(scale_left)(const S(attention) *t)
+{
+    const REAL scale = (REAL)t->args->scalar[ATTENTION_SCALE];
+    return t->problem->band.soft_cap || !(scale > 0) ? 1 : scale;
+}
+
 /* Rows of Q; the scale is the scores'. */
 SPK_INLINE void S(take_queries)(S(attention) *t)
 {
@@ -19,11 +26,11 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
     t->results.least_q = S(least_number)(least);
 }
 
-/* exp(x - above), where above_log2 is above / log(2), within 2^-22; 0 for an x of -infinity. Fewer instructions than attention_exp: 2^n is
- * scaled by, and the polynomial is of the fraction of the binary logarithm. */
-SPK_INLINE T(vec) S(weight)(T(vec) x, T(vec) above_log2)
+/* 2^(scale x - above), within 2^-22; 0 for an x of -infinity. Fewer instructions than attention_exp: one
+ * scales by 2^n, and the polynomial is of what is left of y. */
+SPK_INLINE T(vec) S(weight)(T(vec) x, REAL scale, T(vec) above)
 {
-    const T(vec) y = x * 1.44269504f - above_log2, f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const T(vec) y = x * scale - above, f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     T(vec) sum = (T(vec)){0} + 0.001867130079f;
     sum = sum * f + 0.009017030296f;
     sum = sum * f + 0.05579991313f;
@@ -37,11 +44,12 @@ SPK_INLINE T(vec) S(weight)(T(vec) x, T(vec) above_log2)
  * vectors. Their sums. */
 SPK_INLINE T(vec) S(put_weights)(S(attention) *t, REAL *scores, REAL above)
 {
-    const T(vec) above_log2 = T(splat)(above * 1.44269504f);
+    const REAL scale = S(scale_left)(t) * 1.44269504f;
+    const T(vec) scaled = T(splat)(above * scale);
     T(vec) total = {0};
     for (int64_t j = 0; j < t->used; j += 2 * T(lanes)) {
-        const T(vec) first = S(weight)(T(load)(scores + j), above_log2),
-                     second = j + T(lanes) < t->used ? S(weight)(T(load)(scores + j + T(lanes)), above_log2) : (T(vec)){0};
+        const T(vec) first = S(weight)(T(load)(scores + j), scale, scaled),
+                     second = j + T(lanes) < t->used ? S(weight)(T(load)(scores + j + T(lanes)), scale, scaled) : (T(vec)){0};
         const T(words) both = (T(words))(__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
         S(least_of)(&t->results.least_weight, both);
         T(store)(scores + j / 2, (T(vec))both);

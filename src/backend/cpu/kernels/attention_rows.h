@@ -1,5 +1,12 @@
 /* Template of attention's operands as numbers of REAL, after attention_pieces.h and attention_products.h. */
 
+/* What scores are to be multiplied by. */
+SPK_INLINE REAL S(scale_left)(const S(attention) *t)
+{
+    (void)t;
+    return 1;
+}
+
 /* Rows of Q, times the scale. */
 SPK_INLINE void S(take_queries)(S(attention) *t)
 {
@@ -26,7 +33,8 @@ SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, i
         if (c >= count)
             continue;
         for (int64_t d = 0; d < whole; d += T(lanes)) {
-            S(fetch_ahead)(from + d, ahead);
+            if (T(lanes) * sizeof(STORED) < 64)
+                S(fetch_ahead)(from + d, ahead);
             sum[c] += T(load)(q + d) * S(load)(from + d);
         }
         if (whole < depth)

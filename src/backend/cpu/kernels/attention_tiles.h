@@ -26,7 +26,7 @@ SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
 {
 #if PAIRED
     const REAL scale = (REAL)t->args->scalar[ATTENTION_SCALE];
-    for (int64_t j = 0; j < t->used; j += T(lanes))
+    for (int64_t j = 0; S(scale_left)(t) == 1 && j < t->used; j += T(lanes))
         T(store)(scores + j, T(load)(scores + j) * scale);
 #endif
     const double cap = t->args->scalar[ATTENTION_SOFTCAP];
@@ -47,7 +47,7 @@ SPK_INLINE void S(weigh)(S(attention) *t, int64_t i, REAL *scores)
     const REAL most = T(attention_highest)(highest), above = most == -(REAL)INFINITY ? 0 : most; /* no key yet: all become 0 */
     const T(vec) total = S(put_weights)(t, scores, above);
     if (most != before) {
-        const T(vec) factor = T(attention_exp)(T(splat)(before - most));
+        const T(vec) factor = T(attention_exp)(T(splat)((before - most) * S(scale_left)(t)));
         REAL *out = t->own + t->results.job->room.out + i * wide;
         t->results.sum[i] *= factor[0];
         for (int64_t c = 0; c < wide; c += T(lanes))
@@ -92,7 +92,7 @@ SPK_INLINE void S(put_results)(const S(attention) *t)
         }
         if (t->results.lse != NULL)
             t->results.lse[t->first + i] =
-                t->results.most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->results.most[i] + (REAL)log((double)t->results.sum[i]);
+                t->results.most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->results.most[i] * S(scale_left)(t) + (REAL)log((double)t->results.sum[i]);
     }
 }
 
