@@ -57,8 +57,9 @@ static void computes_the_definition(void **state)
 enum { REFERENCE, ROW };
 static uint16_t from[3][MOST], to[2][MOST];
 static float to_lse[2][MOST];
-static const char *const pairs[] = {"attention_bf16_avx512 QUERIES=6 KEYS=64 SERIAL=0", "attention_bf16_avx512 QUERIES=48 KEYS=128 SERIAL=0",
-                                    "attention_bf16_amx QUERIES=32 KEYS=128 SERIAL=0", "attention_bf16_amx QUERIES=96 KEYS=256 SERIAL=0"};
+static const char *const pairs[] = {"attention_bf16_avx512 QUERIES=6 KEYS=64 SERIAL=0",
+                                    "attention_bf16_avx512 QUERIES=48 KEYS=128 SERIAL=0", "attention_bf16_amx QUERIES=32 KEYS=128 SERIAL=0",
+                                    "attention_bf16_amx QUERIES=96 KEYS=256 SERIAL=0"};
 static const int64_t pairs_queries[] = {1, 48, 32, 96}; /* at least */
 
 static bool is_tiled(int choice)
@@ -86,8 +87,14 @@ static void compute_both(const spk_attention *a, const char *choice, double scal
 {
     for (int i = 0; i < 2; i++) {
         const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == ROW ? choice : "attention_reference"};
-        const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = from[0], .k = from[1], .v = from[2], .o = to[i],
-                                         .lse = to_lse[i], .scale = scale, .softcap = softcap};
+        const spk_attention_args args = {SPK_SIZED(spk_attention_args),
+                                         .q = from[0],
+                                         .k = from[1],
+                                         .v = from[2],
+                                         .o = to[i],
+                                         .lse = to_lse[i],
+                                         .scale = scale,
+                                         .softcap = softcap};
         memset(to[i], 0xff, sizeof to[i]);
         memset(to_lse[i], 0xff, sizeof to_lse[i]);
         ok(spk_compute(context, NULL, a, &args, &pin));

@@ -71,9 +71,8 @@ SPK_INLINE int S(turn_keys)(const S(attention) *t)
                 T(vec) square[T(lanes)];
 #pragma GCC unroll 16
                 for (int c = 0; c < T(lanes); c++) {
-                    const T(words) line = j + c < piece->count
-                                              ? S(pairs_of_line)(t->k + (piece->row + j + c) * ld + 2 * d, depth - 2 * d)
-                                              : (T(words)){0};
+                    const T(words) line =
+                        j + c < piece->count ? S(pairs_of_line)(t->k + (piece->row + j + c) * ld + 2 * d, depth - 2 * d) : (T(words)){0};
                     S(least_of)(&least, line);
                     square[c] = (T(vec))line;
                 }
@@ -89,10 +88,10 @@ SPK_INLINE int S(turn_keys)(const S(attention) *t)
 
 #if !TILES
 /* Sums of products of a query with some keys, of which `count` are there; one key after the other. */
-SPK_INLINE T(vec) S(score_keys)(const STORED *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, const bool floats,
-                                S(pair_least) *least)
+SPK_INLINE T(vec)
+    S(score_keys)(const STORED *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, const bool floats, S(pair_least) *least)
 {
-    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / (2 * T(lanes)) * (2 * T(lanes));
+    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / (2 * T(lanes))*(2 * T(lanes));
     S(pair_least) found = *least;
     T(vec) sum[T(lanes)], total = {0};
 #pragma GCC unroll 16
@@ -227,8 +226,8 @@ SPK_INLINE bool S(add_line)(const S(attention) *t, int64_t i, const S(piece) *pi
     const STORED *from = t->v + piece->row * ld + column;
     REAL *out = t->own + t->results.job->room.out + i * t->results.job->room.wide_v + column;
     const __mmask32 last = left >= 2 * T(lanes) ? ~(__mmask32)0 : (__mmask32)((1ull << left) - 1);
-    const __m512i first_half = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4, 35,
-                                                3, 34, 2, 33, 1, 32, 0),
+    const __m512i first_half = _mm512_set_epi16(47, 15, 46, 14, 45, 13, 44, 12, 43, 11, 42, 10, 41, 9, 40, 8, 39, 7, 38, 6, 37, 5, 36, 4,
+                                                35, 3, 34, 2, 33, 1, 32, 0),
                   second_half = _mm512_add_epi16(first_half, _mm512_set1_epi16(16));
     S(seen_values) seen = {S(least_of_none)(), _mm512_setzero_si512()};
     T(vec) sum[S(LINE)][2];
@@ -245,8 +244,8 @@ SPK_INLINE bool S(add_line)(const S(attention) *t, int64_t i, const S(piece) *pi
             S(fetch_ahead)(from + v * 2 * T(lanes), ahead);
             S(fetch_ahead)(from + ld + v * 2 * T(lanes), ahead);
             const __m512i low = _mm512_maskz_loadu_epi16(there, from + v * 2 * T(lanes)),
-                          high = j + 1 < piece->count ? _mm512_maskz_loadu_epi16(there, from + ld + v * 2 * T(lanes))
-                                                      : _mm512_setzero_si512();
+                          high =
+                              j + 1 < piece->count ? _mm512_maskz_loadu_epi16(there, from + ld + v * 2 * T(lanes)) : _mm512_setzero_si512();
             S(see_values)(&seen, (T(words))low);
             S(see_values)(&seen, (T(words))high);
             sum[v][0] = T(pair_fused)(sum[v][0], both, (T(words))_mm512_permutex2var_epi16(low, first_half, high), floats);
@@ -306,8 +305,8 @@ SPK_INLINE void S(add_values)(const S(attention) *t, bool hidden)
         T(attention_add_floats)(t->queries, columns, t->used / 2, weights, keys, v, wide, out, wide);
     } else {
 #if TILES
-        S(attention_tiles)(t->queries, columns, true, t->used, weights, keys * 4, (const uint32_t *)(const void *)v, wide, T(attention_step),
-                           out, wide);
+        S(attention_tiles)(t->queries, columns, true, t->used, weights, keys * 4, (const uint32_t *)(const void *)v, wide,
+                           T(attention_step), out, wide);
 #else
         T(attention_add)(t->queries, columns, t->used / 2, weights, keys, v, wide, out, wide);
 #endif

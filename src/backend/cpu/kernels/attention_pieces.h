@@ -27,8 +27,8 @@ typedef struct S(attention) {
 static void S(take_keys)(S(attention) *t);
 static void S(attend)(S(attention) *t);
 
-/* Rows that are read once, for few queries, where they lie: the processor alone fetches too little of them ahead. What lies `ahead` elements
- * from there may be none of them. */
+/* Rows that are read once, for few queries, where they lie: the processor alone fetches too little of them ahead. What lies `ahead`
+ * elements from there may be none of them. */
 SPK_INLINE void S(fetch_ahead)(const STORED *from, int64_t ahead)
 {
     __builtin_prefetch((const void *)((uintptr_t)from + (uintptr_t)ahead * sizeof(STORED)));

@@ -94,8 +94,8 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
 {
     const int64_t some = 64;
     for (int64_t k = 0; k < depth; k += some)
-        T(attention_columns)(rows, columns, true, false, depth - k < some ? depth - k : some, a + k, lda, 1, b + k * ldb, ldb, T(attention_step),
-                             c, ldc);
+        T(attention_columns)(rows, columns, true, false, depth - k < some ? depth - k : some, a + k, lda, 1, b + k * ldb, ldb,
+                             T(attention_step), c, ldc);
 }
 
 #if TURNED

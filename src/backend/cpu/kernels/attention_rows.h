@@ -22,24 +22,35 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
 
 enum { S(FEW_QUERIES) = 5 }; /* for so many it does not pay to turn keys */
 
-/* Sums of products of a query with some keys, of which `count` are there; one key after the other. */
+/* A load is less than a line: then rows come slowly unless they are fetched ahead. */
+enum { S(parts_of_lines) = T(lanes) *sizeof(STORED) < 64 };
+
+/* Sums of products of a query with some keys, of which `count` are there: where rows are fetched ahead, one key after the other. */
 SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth)
 {
-    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / T(lanes) * T(lanes);
+    const int64_t ahead = S(rows_ahead)(ld, depth), whole = count >= T(lanes) ? depth / T(lanes) *T(lanes) : 0;
     T(vec) sum[T(lanes)], total = {0};
 #pragma GCC unroll 16
     for (int c = 0; c < T(lanes); c++) {
         sum[c] = (T(vec)){0};
-        if (c >= count)
-            continue;
-        for (int64_t d = 0; d < whole; d += T(lanes)) {
-            if (T(lanes) * sizeof(STORED) < 64)
-                S(fetch_ahead)(from + d, ahead);
-            sum[c] += T(load)(q + d) * S(load)(from + d);
+        for (int64_t d = 0; S(parts_of_lines) &&d < whole; d += T(lanes)) {
+            S(fetch_ahead)(from + c * ld + d, ahead);
+            sum[c] += T(load)(q + d) * S(load)(from + c * ld + d);
         }
-        if (whole < depth)
-            sum[c] += T(load_part)(q + whole, depth - whole) * S(load_part)(from + whole, depth - whole);
-        from += ld;
+    }
+    for (int64_t d = 0; !S(parts_of_lines) &&d < whole; d += T(lanes)) {
+        const T(vec) x = T(load)(q + d);
+#pragma GCC unroll 16
+        for (int c = 0; c < T(lanes); c++)
+            sum[c] += x * S(load)(from + c * ld + d);
+    }
+    for (int64_t d = whole; d < depth; d += T(lanes)) {
+        const int64_t left = depth - d < T(lanes) ? depth - d : T(lanes);
+        const T(vec) x = T(load_part)(q + d, left);
+#pragma GCC unroll 16
+        for (int c = 0; c < T(lanes); c++)
+            if (c < count)
+                sum[c] += x * S(load_part)(from + c * ld + d, left);
     }
     T(transpose)(sum);
 #pragma GCC unroll 16
@@ -55,7 +66,7 @@ SPK_INLINE void S(fetch_rows)(const STORED *from, int64_t ld, int64_t count, int
             S(fetch_ahead)(from + j * ld + c, 0);
 }
 
-/* Scores of few queries with the keys at hand. Fetches rows of V, which come next: without that, loads of less than a line come slowly. */
+/* Scores of few queries with the keys at hand. Fetches rows of V, which come next. */
 SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
 {
     const int64_t depth = t->problem->k, ld = t->problem->operand[ATTENTION_K].ld, ldv = t->problem->operand[ATTENTION_V].ld,
@@ -63,7 +74,7 @@ SPK_INLINE void S(score_few)(const S(attention) *t, REAL *scores)
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++)
         for (int64_t j = 0; j < piece->count; j += T(lanes)) {
             const int64_t count = piece->count - j < T(lanes) ? piece->count - j : T(lanes);
-            if (T(lanes) * sizeof(STORED) < 64)
+            if (S(parts_of_lines))
                 S(fetch_rows)(t->v + (piece->row + j) * ldv, ldv, count, t->problem->depth_v);
             for (int64_t i = 0; i < t->queries; i++)
                 T(store)(scores + i * keys + piece->at + j,
@@ -117,7 +128,8 @@ SPK_INLINE void S(add_values)(const S(attention) *t, bool hidden)
     for (const S(piece) *piece = t->piece; piece < t->piece + t->pieces; piece++) {
         const S(rows) v = S(rows_of)(piece, t->v, t->problem->operand[ATTENTION_V].ld, t->problem->depth_v, room->wide_v, t->own + room->v);
         if (!hidden || t->problem->assume_finite || S(all_finite)(v.rows, v.ld, piece->count, columns))
-            T(attention_add)(t->queries, columns, piece->count, t->own + room->scores + piece->at, t->keys, v.rows, v.ld, t->own + room->out, room->wide_v);
+            T(attention_add)(t->queries, columns, piece->count, t->own + room->scores + piece->at, t->keys, v.rows, v.ld,
+                             t->own + room->out, room->wide_v);
         else
             for (int64_t i = 0; i < t->queries; i++)
                 S(add_seen)(t, i, piece, v);

@@ -9,7 +9,7 @@ typedef struct S(results) {
     REAL *lse; /* NULL: not wanted */
     REAL *most, *sum;
 #if PAIRED
-    int least_q;                 /* numbers of Q (least.h) */
+    int least_q;                /* numbers of Q (least.h) */
     S(pair_least) least_weight; /* and weights of the keys at hand */
 #endif
 } S(results);
@@ -91,8 +91,9 @@ SPK_INLINE void S(put_results)(const S(attention) *t)
                 S(store_part)(to + c, x, columns - c);
         }
         if (t->results.lse != NULL)
-            t->results.lse[t->first + i] =
-                t->results.most[i] == -(REAL)INFINITY ? -(REAL)INFINITY : t->results.most[i] * S(scale_left)(t) + (REAL)log((double)t->results.sum[i]);
+            t->results.lse[t->first + i] = t->results.most[i] == -(REAL)INFINITY
+                                               ? -(REAL)INFINITY
+                                               : t->results.most[i] * S(scale_left)(t) + (REAL)log((double)t->results.sum[i]);
     }
 }
 

@@ -1,5 +1,5 @@
-/* Template of bfloat16 numbers in pairs, one vector of them at a time, after stored_half.h with bfloat16 and AVX-512: an element is 32 bits,
- * as vdpbf16ps and AMX multiply them. And the least of what was seen, other than 0 (least.h). */
+/* Template of bfloat16 numbers in pairs, one vector of them at a time, after stored_half.h with bfloat16 and AVX-512: an element is 32
+ * bits, as vdpbf16ps and AMX multiply them. And the least of what was seen, other than 0 (least.h). */
 
 #include "backend/cpu/kernels/least.h"
 
