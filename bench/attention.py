@@ -4,7 +4,7 @@
     bench/attention.py --library build/release/libsparsek.so --out FILE [--rounds 15] [--threads 2] [--budget 5] [--only WORD]
 
 Item, head, row, column for both; the same numbers; the same threads. A ratio is PyTorch's time over ours, the median over the rounds. Errors are the largest
-difference from PyTorch in float64 over the largest |V|. A mask of blocks is one of elements to PyTorch. Needs PyTorch.
+difference from PyTorch in float64 over the largest |V|. A mask of blocks, or a window, is a mask of elements to PyTorch. Needs PyTorch.
 """
 import argparse
 import ctypes as C
@@ -26,7 +26,7 @@ from race.library import Library, TuneOptions, sized  # noqa: E402
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 CASES = [case("", heads, s, depth, heads_kv=kv, causal=causal) for heads, kv, s, depth in ((8, 8, 1024, 64), (8, 8, 2048, 64), (8, 8, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
          for causal in (0, 1)]
-CASES += [case("", 8, 1, 128, keys=8192), case("", 4, 2048, 64, block=64, kept=3, lists=4), case("", 4, 4096, 128, block=128, kept=3, lists=4)]
+CASES += [case("", 8, 2048, 128, causal=1, window=256), case("", 8, 1, 128, keys=8192), case("", 8, 1, 128, heads_kv=2, keys=8192), case("", 4, 2048, 64, block=64, kept=3, lists=4), case("", 4, 4096, 128, block=128, kept=3, lists=4)]
 
 
 class Ours:
@@ -35,7 +35,7 @@ class Ours:
     def __init__(self, library, c, dtype, lists, q, k, v, budget):
         given = {name: c[name] for name in ("heads", "heads_kv", "queries", "keys", "depth", "causal")}
         operation = library.operations["attention"]
-        problem = operation.problem(dtype={"f32": 1, "bf16": 4}[dtype], diagonal=TOP_LEFT, mask_heads=c["lists"], **given)
+        problem = operation.problem(dtype={"f32": 1, "bf16": 4}[dtype], diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
         options = sized(TuneOptions, budget_s=budget)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, make_pattern(library, c, lists) if lists else None, problem, C.byref(options), C.byref(self.plan)))
@@ -64,7 +64,10 @@ def measured(library, c, dtype, rounds, budget):
         for row, columns in zip(blocks, lists):
             row[columns] = True
         mask = blocks.repeat_interleave(c["block"], 0).repeat_interleave(c["block"], 1).unflatten(0, (c["lists"], -1)).unsqueeze(0)
-    peer = lambda *x: torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask, is_causal=bool(c["causal"]), enable_gqa=c["heads"] != c["heads_kv"])  # noqa: E731
+    if c["window"]:
+        behind = torch.arange(c["queries"])[:, None] - torch.arange(c["keys"])
+        mask = (behind >= 0) & (behind < c["window"])
+    peer = lambda *x: torch.nn.functional.scaled_dot_product_attention(*x, attn_mask=mask, is_causal=bool(c["causal"] and not c["window"]), enable_gqa=c["heads"] != c["heads_kv"])  # noqa: E731
     ours = Ours(library, c, dtype, lists, q, k, v, budget)
     calls = {"ours": ours.run, "pytorch": lambda: peer(q, k, v)}
     wanted = peer(*(x.double() for x in (q, k, v)))
@@ -78,7 +81,7 @@ def measured(library, c, dtype, rounds, budget):
 
 
 def spoken(dtype, c):
-    mask = "causal" if c["causal"] else f"b{c['block']}" if c["block"] else "full"
+    mask = f"window {c['window']}" if c["window"] else "causal" if c["causal"] else f"b{c['block']}" if c["block"] else "full"
     return f"{dtype} {c['heads']}/{c['heads_kv']} {c['queries']}x{c['keys']}x{c['depth']} {mask}"
 
 
