@@ -37,7 +37,7 @@ SPK_INLINE void S(fetch_ahead)(const STORED *from, int64_t ahead)
 /* How far the rows that are fetched ahead lie behind those at hand. */
 SPK_INLINE int64_t S(rows_ahead)(int64_t ld, int64_t columns)
 {
-    enum { AHEAD_BYTES = 4096 };
+    enum { AHEAD_BYTES = 8192 };
     return (AHEAD_BYTES / (int64_t)sizeof(STORED) / columns + 1) * ld;
 }
 

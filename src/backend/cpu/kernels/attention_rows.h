@@ -25,26 +25,39 @@ enum { S(FEW_QUERIES) = 5 }; /* for so many it does not pay to turn keys */
 /* A load is less than a line: then rows come slowly unless they are fetched ahead. */
 enum { S(parts_of_lines) = T(lanes) *sizeof(STORED) < 64 };
 
-/* Sums of products of a query with some keys, of which `count` are there: where rows are fetched ahead, one key after the other. */
-SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth)
+/* Products of a query with some keys, of which `count` are there, a sum for each: one key after the other, fetched ahead. */
+SPK_INLINE void S(score_in_turn)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, T(vec) sum[T(lanes)])
 {
-    const int64_t ahead = S(rows_ahead)(ld, depth), whole = count >= T(lanes) ? depth / T(lanes) *T(lanes) : 0;
-    T(vec) sum[T(lanes)], total = {0};
+    const int64_t ahead = S(rows_ahead)(ld, depth), whole = depth / T(lanes) *T(lanes);
 #pragma GCC unroll 16
     for (int c = 0; c < T(lanes); c++) {
         sum[c] = (T(vec)){0};
-        for (int64_t d = 0; S(parts_of_lines) &&d < whole; d += T(lanes)) {
-            S(fetch_ahead)(from + c * ld + d, ahead);
-            sum[c] += T(load)(q + d) * S(load)(from + c * ld + d);
+        if (c >= count)
+            continue;
+        for (int64_t d = 0; d < whole; d += T(lanes)) {
+            S(fetch_ahead)(from + d, ahead);
+            sum[c] += T(load)(q + d) * S(load)(from + d);
         }
+        if (whole < depth)
+            sum[c] += T(load_part)(q + whole, depth - whole) * S(load_part)(from + whole, depth - whole);
+        from += ld;
     }
-    for (int64_t d = 0; !S(parts_of_lines) &&d < whole; d += T(lanes)) {
+}
+
+/* The same, all keys side by side. */
+SPK_INLINE void S(score_together)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth, T(vec) sum[T(lanes)])
+{
+#pragma GCC unroll 16
+    for (int c = 0; c < T(lanes); c++)
+        sum[c] = (T(vec)){0};
+    int64_t d = 0;
+    for (; count >= T(lanes) &&d + T(lanes) <= depth; d += T(lanes)) {
         const T(vec) x = T(load)(q + d);
 #pragma GCC unroll 16
         for (int c = 0; c < T(lanes); c++)
             sum[c] += x * S(load)(from + c * ld + d);
     }
-    for (int64_t d = whole; d < depth; d += T(lanes)) {
+    for (; d < depth; d += T(lanes)) {
         const int64_t left = depth - d < T(lanes) ? depth - d : T(lanes);
         const T(vec) x = T(load_part)(q + d, left);
 #pragma GCC unroll 16
@@ -52,6 +65,16 @@ SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, i
             if (c < count)
                 sum[c] += x * S(load_part)(from + c * ld + d, left);
     }
+}
+
+/* The scores of these keys. */
+SPK_INLINE T(vec) S(score_keys)(const REAL *q, const STORED *from, int64_t ld, int64_t count, int64_t depth)
+{
+    T(vec) sum[T(lanes)], total = {0};
+    if (S(parts_of_lines))
+        S(score_in_turn)(q, from, ld, count, depth, sum);
+    else
+        S(score_together)(q, from, ld, count, depth, sum);
     T(transpose)(sum);
 #pragma GCC unroll 16
     for (int c = 0; c < T(lanes); c++)
