@@ -1123,8 +1123,8 @@ SPK_API spk_status spk_matrix_canonicalize(spk_context *context, const spk_matri
 /* How the size of a block is measured for pruning. */
 typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk_norm;
 
-/* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format; what is kept
- * is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a
+/* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format, of finite values; what is
+ * kept is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a
  * sparse source has the blocks that hold its entries: spk_matrix_to_bsr first leaves out those of a dense one that are zero. */
 SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
                                     spk_norm norm, spk_matrix **out);

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._bsr import BSR, Norm, _largest, _pair, block_norms, check_dtype, indices_of, kind_of
+from ._bsr import BSR, Norm, _largest, _pair, check_dtype, indices_of, kind_of, largest_blocks
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation, check_activation
 from ._warnings import warn
 
@@ -195,12 +195,12 @@ class SparseLinear(nn.Module):
     ) -> SparseLinear:
         """A layer with the round(density * grid) blocks of largest norm of an nn.Linear's weight, and its bias; copies.
 
-        by: "l1", "l2" or "max". Ties: the lower block first.
+        by: "l1", "l2" or "max". Ties: the lower block first. The weight must be finite.
         """
         if not isinstance(linear, nn.Linear):
             raise TypeError(f"linear: must be an nn.Linear, not {type(linear).__name__}")
         weight = linear.weight.detach()
-        mask = _largest(block_norms(weight, block, by), density)
+        mask = largest_blocks("linear.weight", weight, block, density, by)
         bias = linear.bias is not None
         made = cls(linear.in_features, linear.out_features, block, bias=bias, pattern=mask, activation=activation, device=weight.device, dtype=weight.dtype)
         with torch.no_grad():
