@@ -292,7 +292,7 @@ SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, voi
 
 /* ------------------------------------------------------------------------------------------------ pattern */
 
-/* Where the blocks of a matrix are; immutable. */
+/* Where the blocks of a matrix are; immutable. It belongs to the context that made it: calls on another context refuse it. */
 typedef struct spk_pattern spk_pattern;
 
 /* Where the stored blocks are (BSR). rows x cols is the logical size and need not be a multiple of the block; there are
@@ -1071,7 +1071,7 @@ SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const vo
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 
-/* A matrix in the host's memory; immutable. */
+/* A matrix in the host's memory; immutable. Any context reads it, whichever made it. */
 typedef struct spk_matrix spk_matrix;
 /* How a matrix is stored. */
 typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 } spk_format;
