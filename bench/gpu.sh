@@ -87,7 +87,8 @@ for step in "${steps[@]}"; do
     attention-python) run 300 python3 tests/device/attention_python.py --jobs 6 --json "$results/$name-attention-python.json" ;;
     check-attention) run 560 "$build/sparsek" check --device "$device" --op attention --cases 2000 --alike 60 --json "$results/$name-check-attention-2000.json" ;;
     check-attention-backward)
-        run 560 "$build/sparsek" check --device "$device" --op attention_backward --cases 2000 --alike 60 --json "$results/$name-check-attention-backward-2000.json"
+        # of the draws 2 in 100 apply to the row of Hopper: each row has its own number, and not the whole its own
+        run 560 "$build/sparsek" check --device "$device" --op attention_backward --each 300 --cases 100000 --alike 20 --json "$results/$name-check-attention-backward.json"
         ;;
     regret-gemm)
         run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"
