@@ -74,8 +74,7 @@ double spk_key_distance(const char *a, const char *b)
         double x = 0, y = 0;
         if (row->near == NULL)
             continue;
-        const bool in_a = read_field(&rest_a, row->name, &x), in_b = read_field(&rest_b, row->name, &y);
-        if (in_a != in_b)
+        if (read_field(&rest_a, row->name, &x) != read_field(&rest_b, row->name, &y))
             return INFINITY;
         if (x != y)
             distance += row->weight * (row->is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
@@ -146,8 +145,7 @@ double spk_key_size_distance(const char *a, const char *b)
         double x = 0, y = 0;
         if (row->near == NULL)
             continue;
-        const bool in_a = read_field(&rest_a, row->name, &x), in_b = read_field(&rest_b, row->name, &y);
-        if (in_a != in_b)
+        if (read_field(&rest_a, row->name, &x) != read_field(&rest_b, row->name, &y))
             return INFINITY;
         if (x == y)
             continue;
