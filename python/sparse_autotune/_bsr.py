@@ -110,10 +110,7 @@ class BSR:
 
         by: "l1", "l2" or "max". Ties: the lower block first. With density all values must be finite.
         """
-        _check_matrix(dense)
-        blocks = _blocked(dense, _pair(block))
-        keep = largest_blocks("dense", dense, block, density, by) if density is not None else (blocks != 0).flatten(2).any(2)
-        return cls.from_mask(dense, keep, block)
+        return cls.from_mask(dense, kept_blocks("dense", dense, block, density, by), block)
 
     @classmethod
     def from_mask(cls, dense: Tensor, mask: Tensor, block: int | tuple[int, int]) -> BSR:
@@ -451,6 +448,12 @@ def check_density(density: float) -> None:
         raise TypeError(f"density: must be a number from 0 to 1, not {density!r}")
     if not 0 <= density <= 1:
         raise ValueError(f"density: must be from 0 to 1, not {density}")
+
+
+def kept_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float | None, by: Norm) -> Tensor:
+    """As largest_blocks; without a density, those that hold a non-zero."""
+    _check_matrix(dense)
+    return largest_blocks(name, dense, block, density, by) if density is not None else (_blocked(dense, _pair(block)) != 0).flatten(2).any(2)
 
 
 def largest_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float, by: Norm) -> Tensor:

@@ -97,6 +97,11 @@ def test_what_is_not_finite_has_no_norm(value, dtype, by):
         with pytest.raises(ValueError, match=rf"^{name}: {said}"):
             make()
     torch.testing.assert_close(sa.BSR.from_dense(linear.weight, 4).to_dense(), linear.weight, equal_nan=True)
+    model = nn.Sequential(nn.Linear(12, 12, dtype=dtype), linear)
+    for change in (sa.to_block_sparse, sa.sparsify_weights):
+        with pytest.raises(ValueError, match=rf"^model: the weight of '1': {said}"):
+            change(model, 0.5, 4, by=by)
+        assert all(type(layer) is nn.Linear and type(layer.weight) is nn.Parameter for layer in model)
 
 
 @pytest.mark.parametrize("by", ["l1", "l2", "max"])
