@@ -100,10 +100,10 @@ SPK_INLINE T(vec)
         if (c >= count)
             continue;
         for (int64_t d = 0; d < whole; d += 2 * T(lanes)) {
-            const T(words) line = (T(words))T(load)((const REAL *)(const void *)(from + d));
+            const T(words) line = (T(words))_mm512_loadu_si512(from + d);
             S(fetch_ahead)(from + d, ahead);
             S(least_of)(&found, line);
-            sum[c] = T(pair_fused)(sum[c], (T(words))T(load)((const REAL *)(const void *)(q + d)), line, floats);
+            sum[c] = T(pair_fused)(sum[c], (T(words))_mm512_loadu_si512(q + d), line, floats);
         }
         if (whole < depth) {
             const T(words) line = S(pairs_of_line)(from + whole, depth - whole);
