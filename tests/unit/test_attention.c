@@ -162,7 +162,7 @@ static void pairs_keep_denormal_products(void **state)
         for (int64_t i = 0; i < 70; i++)
             for (int64_t d = 0; d < 32; d++) {
                 put_bf16(&from[1][i * 32 + d], k_unit[what] * (what == 2 ? i != 1 : (double)((i + d) % 7)));
-                put_bf16(&from[2][i * 32 + d], v_unit[what] * (what == 2 ? i != 1 : 1 + (double)((i * 3 + d) % 11)));
+                put_bf16(&from[2][i * 32 + d], v_unit[what] * (what == 2 ? i != 1 : 1 + (double)(i % 7)));
             }
         compute_both(&a, pairs[choice], scale[what], 0);
         for (int64_t i = 0; i < queries * 32; i++) {
