@@ -155,7 +155,8 @@ static void pairs_keep_denormal_products(void **state)
         if (!can_run(pairs[choice]))
             continue;
         const spk_attention a = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .queries = queries, .keys = 70, .depth = 32, .want_lse = 1};
-        const double q_unit[] = {0x1p-65, 1, 1}, k_unit[] = {0x1p-65, 0x1p-4, 1}, v_unit[] = {1, 0x1p-133, 1}, scale[] = {0x1p126, 1, -80};
+        const double q_unit[] = {0x1p-65, 1, 1}, k_unit[] = {0x1p-65, 0x1p-4, 1}, v_unit[] = {1, 0x1p-133, 0x1p-13},
+                     scale[] = {0x1p126, 1, -80};
         memset(from, 0, sizeof from);
         for (int64_t i = 0; i < queries; i++)
             put_bf16(&from[0][i * 32 + i % 32], q_unit[what] * (what == 2 ? 1 : 1 + (double)(i % 5)));
