@@ -5,7 +5,7 @@
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --threads  how many (default: all processors)
-# SPARSEK_MKL, SPARSEK_OPENBLAS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
+# SPARSEK_MKL, SPARSEK_OPENBLAS, SPARSEK_BLIS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
 # programs run, put `chrt -r 1` in front: then nothing else takes a core meanwhile. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -44,7 +44,7 @@ race() {
 # own WORD: the own rows of this build that have it in their names, with commas.
 own() { "$build/sparsek" info --json - | python3 -c "import json, sys; print(','.join(k['name'] for k in json.load(sys.stdin)['results'][0]['kernels'] if '$1' in k['name'] and k['kind'] == 'own'))"; }
 
-dense=mkl_dense,openblas_dense,onednn_dense
+dense=mkl_dense,openblas_dense,blis_dense,onednn_dense
 for step in "${steps[@]}"; do
     case "$step" in
     blocks) # beside the libraries' products of single blocks, and dense ones
@@ -53,7 +53,7 @@ for step in "${steps[@]}"; do
         done; done ;;
     elements) # a finite-element matrix beside MKL's BSR with its inspector
         for block in 3 6; do for n in 1 16; do
-            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,mkl_blocks"
+            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,blis_blocks,mkl_blocks"
         done; done ;;
     training)
         for block in 32 64 128; do
