@@ -29,6 +29,9 @@ mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_NUM_THREADS=$threads
 # What OpenBLAS 0.3.21 and older take a newer processor for has no AVX-512; and its threads spin for long where other rows want the processors.
 if grep -q avx512bw /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}; fi
+# BLIS 0.9 knows no AMD processor after Zen 3: 0 is Skylake-X.
+blis_is() { "$build/sparsek" info 2>/dev/null | grep "^  blis .*, $1," >/dev/null; }
+if grep -q avx512bw /proc/cpuinfo && blis_is generic && BLIS_ARCH_TYPE=0 blis_is skx; then export BLIS_ARCH_TYPE=0; fi
 export OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}
 failed=()
 
