@@ -32,7 +32,7 @@ def _plain(tensor: Any) -> bool:
     """A strided tensor that is what it seems; those of tracers are, too."""
     kind = type(tensor)
     if kind is Tensor or kind is Parameter:
-        return tensor.layout is torch.strided  # type: ignore[no-any-return]
+        return tensor.layout is torch.strided and not tensor.is_nested  # a nested one says that it is strided
     if not isinstance(tensor, Tensor) or tensor.layout is not torch.strided or kind.__torch_function__ is not _NO_FUNCTION:
         return False
     return kind is FunctionalTensor or not is_traceable_wrapper_subclass(tensor)

@@ -13,12 +13,30 @@ namespace {
 enum { Q, K, V, OPERANDS };
 enum { LEFT = OPERANDS, RIGHT, FIRST, SCALE, SOFTCAP, FLAGS, SHARED, ARGUMENTS };
 
-/* 1: yes; 0: no; -1: an exception is set. */
+/* Whether an attribute of a tensor is true. 1: yes; 0: no; -1: an exception is set. */
+int has(PyObject *tensor, PyObject *attribute)
+{
+    const Owned found(PyObject_GetAttr(tensor, attribute));
+    return found.get() == nullptr ? -1 : found.get() == Py_True;
+}
+
 int is_on_cpu(PyObject *tensor)
 {
     static PyObject *is_cpu = PyUnicode_InternFromString("is_cpu");
-    const Owned found(PyObject_GetAttr(tensor, is_cpu));
-    return found.get() == nullptr ? -1 : found.get() == Py_True;
+    return has(tensor, is_cpu);
+}
+
+/* A nested tensor says that it is strided, and has no sizes: PyTorch prints where they are asked for. 1: none is; 0: one is; -1: an
+ * exception is set. */
+int are_not_nested(PyObject *const *args)
+{
+    static PyObject *is_nested = PyUnicode_InternFromString("is_nested");
+    for (int i = 0; i < OPERANDS; i++) {
+        const int nested = has(args[i], is_nested);
+        if (nested != 0)
+            return nested < 0 ? -1 : 0;
+    }
+    return 1;
 }
 
 /* Whether autograd would keep something. 1: no; 0: yes; -1: an exception is set. */
@@ -28,9 +46,9 @@ int wants_no_gradient(PyObject *const *args)
     if (!aoti_torch_grad_mode_is_enabled())
         return 1;
     for (int i = 0; i < OPERANDS; i++) {
-        const Owned wanted(PyObject_GetAttr(args[i], requires_grad));
-        if (wanted.get() != Py_False)
-            return wanted.get() == nullptr ? -1 : 0;
+        const int wanted = has(args[i], requires_grad);
+        if (wanted != 0)
+            return wanted < 0 ? -1 : 0;
     }
     return 1;
 }
@@ -101,6 +119,8 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
         found = wants_no_gradient(args);
     if (found == 1)
         found = unwatched();
+    if (found == 1)
+        found = are_not_nested(args);
     for (int i = 0; i < OPERANDS && found == 1; i++)
         found = is_not_negated(args[i]);
     if (found != 1)
@@ -118,11 +138,7 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
             return -1;
     }
     const auto &[q, k, v] = *tensors;
-    try {
-        return fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True);
-    } catch (const std::exception &) { /* a nested tensor has no sizes */
-        return 0;
-    }
+    return fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True);
 }
 
 } // namespace

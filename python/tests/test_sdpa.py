@@ -272,12 +272,19 @@ def test_others_are_left_to_pytorch(counted):
     assert not counted
 
 
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided], ids=str)
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_nested_tensors(counted):
-    q = torch.nested.nested_tensor([torch.randn(n, 2, 8) for n in (4, 7)], layout=torch.jagged).transpose(1, 2)
-    for made, want in zip(ours(q, q, q).unbind(), pytorch(q, q, q).unbind(), strict=True):
-        torch.testing.assert_close(made, want)
-    assert not counted
+def test_nested_tensors(layout, counted, capfd):
+    rows = [torch.randn(2, n, 8) for n in (4, 7)]
+    q = torch.nested.nested_tensor(rows)
+    if layout is torch.jagged:
+        q = torch.nested.nested_tensor([item.transpose(0, 1) for item in rows], layout=layout).transpose(1, 2)
+    for words in ({}, {"scale": 2}):
+        for made, want in zip(ours(q, q, q, **words).unbind(), pytorch(q, q, q, **words).unbind(), strict=True):
+            torch.testing.assert_close(made, want)
+    with pytest.raises((RuntimeError, ValueError)):  # of PyTorch
+        ours(q, torch.randn(2, 2, 7, 8), q.transpose(1, 2))
+    assert not counted and capfd.readouterr() == ("", "")
 
 
 Q = torch.zeros(2, 4, 5, 8)
