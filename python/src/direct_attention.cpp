@@ -88,6 +88,12 @@ bool is_strided(const Tensor &t)
     return layout == aoti_torch_layout_strided();
 }
 
+/* Whether [batch, heads, rows, depth] is a view of [batch, rows, heads, depth], as that of a projection is. */
+bool lies_rows_first(const Tensor &t)
+{
+    return t.size(1) > 1 && t.size(2) > 1 && t.stride(1) < t.stride(2);
+}
+
 /* Whether the operands are on the CPU and fit, none of them empty. What does not is for the operator, or PyTorch, which say what is wrong.
  */
 bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, bool shared)
@@ -138,7 +144,11 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
             return -1;
     }
     const auto &[q, k, v] = *tensors;
-    return fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True);
+    if (!fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True))
+        return 0;
+    o->rows_first_out = (o->flags & FLAG_AS_QUERY) && lies_rows_first(*q);
+    o->flags &= ~FLAG_AS_QUERY;
+    return 1;
 }
 
 } // namespace
@@ -157,7 +167,7 @@ PyObject *direct_attention(PyObject *, PyObject *const *args, Py_ssize_t count)
             Unlocked free;
             out = attended(attend_of(*tensors[Q], *tensors[K], *tensors[V], options));
         }
-        return to_python(*out);
+        return to_python(options.rows_first_out ? torch::stable::transpose(*out, 1, 2) : *out);
     });
 }
 

@@ -89,6 +89,34 @@ def test_layouts(kind, dtype, device):
     torch.testing.assert_close(agrees(*given, is_causal=True), ours(q, k, v, is_causal=True))
 
 
+@pytest.mark.parametrize("way", ["plain", "mask", "gradients", "compiled"])
+def test_the_result_lies_as_query(way, dtype, device, counted):
+    """So that result.transpose(1, 2).view(batch, queries, -1) is one, as it is of PyTorch's result."""
+
+    def rows_first(heads, rows):
+        return drawn(2, rows, heads, 16, dtype=dtype, device=device).transpose(1, 2)
+
+    torch._dynamo.reset()
+    function = torch.compile(ours, backend="aot_eager", fullgraph=True) if way == "compiled" else ours
+    k = rows_first(2, 33)
+    mask = sa.BlockMask.from_pairs(torch.rand(19, 33) < 0.8, 16).to(device) if way == "mask" else None
+    for heads, rows in ((4, 19), (4, 1), (2, 19)):
+        q = rows_first(heads, rows).requires_grad_(way == "gradients")
+        seen = mask if rows == 19 else None
+        for causal in (False, True):
+            made = function(q, k, k, seen, is_causal=causal, enable_gqa=True)
+            made.detach().transpose(1, 2).view(2, rows, heads * 16)
+            torch.testing.assert_close(made, ours(q.contiguous(), k, k, seen, is_causal=causal, enable_gqa=True))
+            assert made.requires_grad is q.requires_grad
+    contiguous = function(q.detach().contiguous(), k, k, seen)
+    assert contiguous.is_contiguous()
+    assert len(counted) >= (0 if dtype is torch.float64 and device == "cuda" else 6)
+    if way == "plain":
+        made = ours(rows_first(1, 19), k[:, :1], k[:, :1])
+        assert made.shape == (2, 1, 19, 16) and made.is_contiguous()
+        assert ours(q[0], k[0], k[0]).transpose(0, 1).is_contiguous()
+
+
 @pytest.mark.parametrize("given", [(0, 2, 3, 4, 8), (2, 0, 3, 4, 8), (2, 2, 0, 4, 8), (2, 2, 3, 0, 8), (2, 2, 3, 4, 0)], ids=str)
 def test_empty(given, device):
     batch, heads, queries, keys, depth = given
