@@ -53,7 +53,10 @@ for step in "${steps[@]}"; do
     blocks) # beside the libraries' products of single blocks, and dense ones
         for dtype in f32 f64; do for block in 32 64 128; do
             race "spmm-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype --exclude reference
-        done; done ;;
+        done; done
+        for block in 16 8 3; do
+            race "spmm-f32-b$block" --m $((2048 / block * block)) --k $((2048 / block * block)) --n 512 --block $block --density 0.1 --cache warm --assume-finite --exclude reference
+        done ;;
     elements) # a finite-element matrix beside MKL's BSR with its inspector
         for block in 3 6; do for n in 1 16; do
             race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,blis_blocks,mkl_blocks"
