@@ -33,6 +33,7 @@ typedef struct gemm_state {
     int64_t splits;       /* of K */
     int64_t depth;        /* rows of B a step, a multiple of 16 unless it is all */
     int width;            /* of the widest panel, in vectors */
+    int64_t a_line;       /* elements from one row of a copy of A to the next; 0: it lies by columns of a register tile */
     int64_t workers;
     int64_t a_elements, b_elements, sum_elements; /* of the workspace: of a worker, and of a tile's sums */
 } gemm_state;
@@ -140,7 +141,12 @@ static inline gemm_state gemm_make_state(const spk_problem *problem, gemm_tunabl
                   panels = tile_ceil(vectors, tuned.nv);
     s.width = panels > 0 ? (int)tile_ceil(vectors, panels) : 1;
     const int64_t height = tile_height(machine, s.width), padded = tile_ceil(height, lanes) * lanes;
-    s.a_elements = s.pack_a ? tile_ceil(rows, height) * padded * s.depth : 0;
+    const int64_t steps = tile_ceil(s.depth, machine->step);
+    if (s.pack_a && s.problem.a.layout == SPK_ROW_MAJOR) { /* an odd number of cache lines, so that rows lie in different sets */
+        s.a_line = (tile_ceil(steps * machine->element_bytes, 64) | 1) * (64 / machine->element_bytes);
+        s.a_elements = tile_ceil(rows * s.a_line, 16) * 16;
+    } else if (s.pack_a)
+        s.a_elements = tile_ceil(rows, height) * padded * steps;
     s.b_elements = s.depth * lanes * s.width;
     s.sum_elements = tile_ceil(rows * vectors * lanes, 16) * 16;
     return s;

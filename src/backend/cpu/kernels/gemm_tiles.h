@@ -97,23 +97,32 @@ static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, in
 #endif
 }
 
-/* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
+/* The rows of A, columns k0 .. k0 + depth, one behind the other; of a column-major A as above. */
 static int S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
     const spk_operand *a = &unit->problem.a;
     const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
     REAL *to = unit->a;
-    int least = INT_MAX;
+    enum { AHEAD = 2 }; /* rows, which the hardware does not know to be next */
+#if TILE_PAIRED
+    S(pair_least) least = S(least_of_none)();
+#endif
     if (a->layout == SPK_COL_MAJOR)
         return S(gemm_copy_columns)(unit, from, a->ld, depth);
-    for (int tile = 0; tile < unit->split.tiles; tile++) {
-        const int height = unit->split.low + (tile < unit->split.taller);
-        const int found = S(gemm_pack)(SPK_COL_MAJOR, from, a->ld, depth, (int)(unit->tall / T(lanes)), height, to);
-        least = found < least ? found : least;
-        from += height * a->ld;
-        to += unit->tall * tile_ceil(depth, T(machine).step);
+    for (int64_t row = unit->rows.begin; row < unit->rows.end; row++, from += a->ld, to += unit->run->state->a_line) {
+        if (row + AHEAD < unit->rows.end)
+            S(fetch_lines)(from, a->ld, AHEAD, AHEAD + 1, depth);
+#if TILE_PAIRED
+        S(pair_line)(from, depth, to, &least);
+#else
+        S(widen_all)(from, depth, to);
+#endif
     }
-    return least;
+#if TILE_PAIRED
+    return S(least_number)(least);
+#else
+    return 0;
+#endif
 }
 
 static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
@@ -138,14 +147,15 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
     const spk_problem *problem = &unit->problem;
     const spk_operand *a = &problem->a;
     const bool copied = unit->run->state->pack_a;
+    const int64_t line = unit->run->state->a_line;
     const int width = (int)(panel.end - panel.begin);
     const int64_t steps = tile_ceil(depth, T(machine).step);
-    const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * steps : spk_operand_row_step(a);
+    const int64_t stride = width * T(lanes), row_step = !copied ? spk_operand_row_step(a) : line;
     REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
     T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = b, .panel_stride = b_stride};
     job.alpha = direct ? (REAL)unit->args.alpha : 1;
-    job.row_stride = copied ? 1 : spk_operand_row_step(a);
-    job.col_stride = copied ? unit->tall : spk_operand_col_step(a);
+    job.row_stride = !copied ? row_step : line > 0 ? line : 1;
+    job.col_stride = !copied ? spk_operand_col_step(a) : line > 0 ? 1 : unit->tall;
     job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
     REAL *out = direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
     const int64_t out_stride = direct ? problem->d.ld : stride;
@@ -156,7 +166,7 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
         tiles[width - 1][height - 1](&job);
         for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
             T(store)(out + i, T(load)(out + i) + T(load)(step + i));
-        job.values += copied ? row_step : height * row_step;
+        job.values += copied && line == 0 ? unit->tall * steps : height * row_step;
         out += height * out_stride;
     }
 }
