@@ -2,6 +2,9 @@
  * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of
  * A^T. With TILE_PAIRED what is copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
 
+#ifndef GEMM_LOCALITY
+#define GEMM_LOCALITY 3
+#endif
 typedef struct S(gemm_run) {
     const spk_bound *bound;
     const gemm_state *state;
@@ -133,9 +136,23 @@ static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REA
                                        unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
+/* Part `part` of `parts` of what the next panel's copy will read of B: lines of B lie on other pages, where no hardware looks ahead. */
+static void S(gemm_fetch)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, int part, int parts)
+{
+    const spk_operand *b = &unit->problem.b;
+    const bool along_n = b->layout == SPK_ROW_MAJOR;
+    const int64_t columns = S(gemm_columns)(unit, panel), column = panel.begin * T(lanes);
+    const STORED *from = (const STORED *)unit->args.b + k0 * spk_operand_row_step(b) + column * spk_operand_col_step(b);
+    const gemm_range lines = gemm_part(along_n ? depth : columns, part, parts);
+    const int64_t length = along_n ? columns : depth;
+    for (int64_t line = lines.begin; line < lines.end; line++)
+        for (int64_t at = 0; at < length; at += 64 / (int64_t)sizeof(STORED))
+            __builtin_prefetch(from + line * b->ld + at, 0, GEMM_LOCALITY);
+}
+
 /* A step of one panel: to the sums, or to D where nothing follows. exact: pairs are not multiplied as such. */
 static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride, REAL *sums,
-                         bool first, bool direct, bool exact)
+                         bool first, bool direct, bool exact, gemm_range next, int64_t next_k0, int64_t next_depth)
 {
 #if TILE_PAIRED
     const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
@@ -163,6 +180,8 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
         const int height = unit->split.low + (tile < unit->split.taller);
         job.out = first ? out : step;
         job.out_stride = first ? out_stride : stride;
+        if (next_depth > 0)
+            S(gemm_fetch)(unit, next, next_k0, next_depth, tile, unit->split.tiles);
         tiles[width - 1][height - 1](&job);
         for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
             T(store)(out + i, T(load)(out + i) + T(load)(step + i));
@@ -172,7 +191,7 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
 }
 
 /* All panels of the tile for one step. */
-static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, bool first, bool last)
+static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, int64_t next_depth, bool first, bool last)
 {
     const S(gemm_run) *run = unit->run;
     const spk_operand *b = &unit->problem.b;
@@ -196,7 +215,11 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
         const bool exact = false;
         (void)least_a, (void)least_b;
 #endif
-        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct, exact);
+        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct, exact,
+                     S(gemm_panel)(unit, i + 1 < unit->panels ? i + 1 : 0), i + 1 < unit->panels ? k0 : k0 + depth,
+                     !run->state->pack_b          ? 0
+                     : i + 1 < unit->panels ? depth
+                                            : next_depth);
         if (last && !direct && run->state->splits == 1)
             S(gemm_finish)(unit, panel, sums);
         sums += rows * width;
@@ -266,7 +289,8 @@ static void S(gemm_worker)(void *arg, int64_t task)
         int64_t k0 = unit.depth.begin, depth;
         do {
             depth = unit.depth.end - k0 < state->depth ? unit.depth.end - k0 : state->depth;
-            S(gemm_panels)(&unit, k0, depth, k0 == unit.depth.begin, k0 + depth == unit.depth.end);
+            const int64_t left = unit.depth.end - k0 - depth;
+            S(gemm_panels)(&unit, k0, depth, left < state->depth ? left : state->depth, k0 == unit.depth.begin, left == 0);
             k0 += depth;
         } while (k0 < unit.depth.end);
     }
