@@ -20,7 +20,7 @@ typedef struct gemm_tunables {
 #define GEMM_TUNED(row, params) \
     ((gemm_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, DEPTH), SPK_TUNED(row, params, ROWS), SPK_TUNED(row, params, PACK)})
 
-enum { GEMM_TILE_COLUMNS = 768, GEMM_LEAST_DEPTH = 128 };
+enum { GEMM_TILE_COLUMNS = 768, GEMM_LEAST_DEPTH = 128, GEMM_HELD_ROWS = 32 };
 
 typedef struct gemm_state {
     spk_problem problem; /* as the vectors lie along N: the given one, or turned */

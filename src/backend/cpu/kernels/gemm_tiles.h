@@ -2,9 +2,6 @@
  * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of
  * A^T. With TILE_PAIRED what is copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
 
-#ifndef GEMM_LOCALITY
-#define GEMM_LOCALITY 3
-#endif
 typedef struct S(gemm_run) {
     const spk_bound *bound;
     const gemm_state *state;
@@ -128,31 +125,45 @@ static int S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 #endif
 }
 
-static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
+/* Some rows of the tile, `row` the first, whose sums are complete. */
+static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, int64_t row, int64_t rows, const REAL *sums)
 {
     const spk_problem *problem = &unit->problem;
     const bool same = problem->d.dtype == problem->a.dtype;
-    (same ? S(epilogue) : T(epilogue))(problem, &unit->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin,
-                                       unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
+    (same ? S(epilogue) : T(epilogue))(problem, &unit->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin + row, rows,
+                                       panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
-/* Part `part` of `parts` of what the next panel's copy will read of B: lines of B lie on other pages, where no hardware looks ahead. */
-static void S(gemm_fetch)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, int part, int parts)
+/* What the copy of the next panel will read of B; depth 0: there is none. */
+typedef struct S(gemm_next) {
+    gemm_range panel;
+    int64_t k0, depth;
+} S(gemm_next);
+
+/* Part `part` of `parts` of it: lines of B lie on other pages, where no hardware looks ahead. */
+static void S(gemm_fetch)(const S(gemm_unit) *unit, const S(gemm_next) *next, int part, int parts)
 {
     const spk_operand *b = &unit->problem.b;
     const bool along_n = b->layout == SPK_ROW_MAJOR;
-    const int64_t columns = S(gemm_columns)(unit, panel), column = panel.begin * T(lanes);
-    const STORED *from = (const STORED *)unit->args.b + k0 * spk_operand_row_step(b) + column * spk_operand_col_step(b);
-    const gemm_range lines = gemm_part(along_n ? depth : columns, part, parts);
-    const int64_t length = along_n ? columns : depth;
-    for (int64_t line = lines.begin; line < lines.end; line++)
-        for (int64_t at = 0; at < length; at += 64 / (int64_t)sizeof(STORED))
-            __builtin_prefetch(from + line * b->ld + at, 0, GEMM_LOCALITY);
+    if (next->depth == 0)
+        return;
+    const int64_t columns = S(gemm_columns)(unit, next->panel), first = next->panel.begin * T(lanes);
+    const STORED *from = (const STORED *)unit->args.b + next->k0 * spk_operand_row_step(b) + first * spk_operand_col_step(b);
+    const gemm_range lines = gemm_part(along_n ? next->depth : columns, part, parts);
+    S(fetch_lines)(from, b->ld, lines.begin, lines.end, along_n ? columns : next->depth);
 }
 
-/* A step of one panel: to the sums, or to D where nothing follows. exact: pairs are not multiplied as such. */
-static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride, REAL *sums,
-                         bool first, bool direct, bool exact, gemm_range next, int64_t next_k0, int64_t next_depth)
+/* Where the sums of a step of one panel go. */
+typedef struct S(gemm_target) {
+    REAL *sums;    /* of the steps before, and for the steps behind */
+    bool first;    /* there are none before */
+    bool direct;   /* to D at once */
+    bool finishes; /* to the epilogue, a few rows at a time while they are in the first cache */
+} S(gemm_target);
+
+/* A step of one panel, and meanwhile the next panel is fetched. exact: pairs are not multiplied as such. */
+static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride,
+                         const S(gemm_target) *to, bool exact, const S(gemm_next) *next)
 {
 #if TILE_PAIRED
     const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
@@ -168,34 +179,44 @@ static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0,
     const int width = (int)(panel.end - panel.begin);
     const int64_t steps = tile_ceil(depth, T(machine).step);
     const int64_t stride = width * T(lanes), row_step = !copied ? spk_operand_row_step(a) : line;
-    REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
+    REAL held[GEMM_HELD_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
     T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = b, .panel_stride = b_stride};
-    job.alpha = direct ? (REAL)unit->args.alpha : 1;
+    job.alpha = to->direct ? (REAL)unit->args.alpha : 1;
     job.row_stride = !copied ? row_step : line > 0 ? line : 1;
     job.col_stride = !copied ? spk_operand_col_step(a) : line > 0 ? 1 : unit->tall;
     job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
-    REAL *out = direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
-    const int64_t out_stride = direct ? problem->d.ld : stride;
+    REAL *out = to->direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : to->sums;
+    const int64_t out_stride = to->direct ? problem->d.ld : stride;
+    int64_t row = 0, begin = 0; /* rows from `begin` on are held */
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
-        job.out = first ? out : step;
-        job.out_stride = first ? out_stride : stride;
-        if (next_depth > 0)
-            S(gemm_fetch)(unit, next, next_k0, next_depth, tile, unit->split.tiles);
+        const bool holds = to->finishes || !to->first;
+        REAL *sums = holds ? held + (row - begin) * stride : out;
+        job.out = sums;
+        job.out_stride = holds ? stride : out_stride;
+        S(gemm_fetch)(unit, next, tile, unit->split.tiles);
         tiles[width - 1][height - 1](&job);
-        for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
-            T(store)(out + i, T(load)(out + i) + T(load)(step + i));
+        REAL *total = to->finishes ? sums : out;
+        for (int64_t i = 0; !to->first && i < height * stride; i += T(lanes))
+            T(store)(total + i, T(load)(out + i) + T(load)(sums + i));
         job.values += copied && line == 0 ? unit->tall * steps : height * row_step;
         out += height * out_stride;
+        row += height;
+        if (to->finishes && (row - begin + T(tallest) > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles)) {
+            S(gemm_finish)(unit, panel, begin, row - begin, held);
+            begin = row;
+        } else if (!to->finishes)
+            begin = row;
     }
 }
 
-/* All panels of the tile for one step. */
-static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, int64_t next_depth, bool first, bool last)
+/* All panels of the tile for one step. next_depth: of the step behind it. */
+static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, int64_t next_depth, bool first)
 {
     const S(gemm_run) *run = unit->run;
     const spk_operand *b = &unit->problem.b;
     const int64_t rows = unit->rows.end - unit->rows.begin;
+    const bool last = next_depth == 0;
     REAL *copy = unit->b, *sums = unit->sums;
     int least_a = 0, least_b = 0;
     if (run->state->pack_a && depth > 0)
@@ -204,6 +225,10 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
         const gemm_range panel = S(gemm_panel)(unit, i);
         const int64_t width = (panel.end - panel.begin) * T(lanes), columns = S(gemm_columns)(unit, panel);
         const bool in_place = !run->state->pack_b && columns == width, direct = run->plain && first && last && columns == width;
+        const S(gemm_target) to = {sums, first, direct, last && !direct && run->state->splits == 1};
+        const bool more = i + 1 < unit->panels;
+        const S(gemm_next) next = {S(gemm_panel)(unit, more ? i + 1 : 0), more ? k0 : k0 + depth,
+                                   !run->state->pack_b ? 0 : more ? depth : next_depth};
         const REAL *from = copy;
         if (in_place)
             from = (const REAL *)unit->args.b + k0 * b->ld + panel.begin * T(lanes);
@@ -215,13 +240,7 @@ static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, 
         const bool exact = false;
         (void)least_a, (void)least_b;
 #endif
-        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct, exact,
-                     S(gemm_panel)(unit, i + 1 < unit->panels ? i + 1 : 0), i + 1 < unit->panels ? k0 : k0 + depth,
-                     !run->state->pack_b          ? 0
-                     : i + 1 < unit->panels ? depth
-                                            : next_depth);
-        if (last && !direct && run->state->splits == 1)
-            S(gemm_finish)(unit, panel, sums);
+        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, &to, exact, &next);
         sums += rows * width;
     }
 }
@@ -290,7 +309,7 @@ static void S(gemm_worker)(void *arg, int64_t task)
         do {
             depth = unit.depth.end - k0 < state->depth ? unit.depth.end - k0 : state->depth;
             const int64_t left = unit.depth.end - k0 - depth;
-            S(gemm_panels)(&unit, k0, depth, left < state->depth ? left : state->depth, k0 == unit.depth.begin, left == 0);
+            S(gemm_panels)(&unit, k0, depth, left < state->depth ? left : state->depth, k0 == unit.depth.begin);
             k0 += depth;
         } while (k0 < unit.depth.end);
     }
@@ -309,7 +328,7 @@ static void S(gemm_add_up)(void *arg, int64_t tile)
             T(store)(sums + i, T(load)(sums + i) + T(load)(sums + part * state->sum_elements + i));
     for (int64_t i = 0; i < unit.panels; i++) {
         const gemm_range panel = S(gemm_panel)(&unit, i);
-        S(gemm_finish)(&unit, panel, sums);
+        S(gemm_finish)(&unit, panel, 0, unit.rows.end - unit.rows.begin, sums);
         sums += (unit.rows.end - unit.rows.begin) * (panel.end - panel.begin) * T(lanes);
     }
 }
