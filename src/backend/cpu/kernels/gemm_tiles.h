@@ -63,8 +63,10 @@ static int S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0
 
 /* The same from a column-major A: each column once, along its line, to its places in all sub-tiles. What a sub-tile's last vector has
  * beyond its height is never read. */
-static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, int64_t ld, int64_t depth)
+static int S(gemm_copy_columns)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
+    const int64_t ld = unit->problem.a.ld;
+    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin + k0 * ld;
     const int64_t rows = unit->rows.end - unit->rows.begin, steps = tile_ceil(depth, T(machine).step), step = unit->tall * steps;
 #if TILE_PAIRED
     S(pair_least) least = S(least_of_none)();
@@ -100,22 +102,21 @@ static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, in
 /* The rows of A, columns k0 .. k0 + depth, one behind the other; of a column-major A as above. */
 static int S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
-    const spk_operand *a = &unit->problem.a;
-    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
-    REAL *to = unit->a;
-    enum { AHEAD = 2 }; /* rows, which the hardware does not know to be next */
+    const int64_t ld = unit->problem.a.ld, line = unit->run->state->a_line, rows = unit->rows.end - unit->rows.begin;
+    if (line == 0)
+        return S(gemm_copy_columns)(unit, k0, depth);
+    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * ld + k0;
+    enum { AHEAD = 4 }; /* rows: they are on other pages, where no hardware looks ahead */
 #if TILE_PAIRED
     S(pair_least) least = S(least_of_none)();
 #endif
-    if (a->layout == SPK_COL_MAJOR)
-        return S(gemm_copy_columns)(unit, from, a->ld, depth);
-    for (int64_t row = unit->rows.begin; row < unit->rows.end; row++, from += a->ld, to += unit->run->state->a_line) {
-        if (row + AHEAD < unit->rows.end)
-            S(fetch_lines)(from, a->ld, AHEAD, AHEAD + 1, depth);
+    for (int64_t row = 0; row < rows; row++) {
+        if (row + AHEAD < rows)
+            S(fetch_lines)(from, ld, row + AHEAD, row + AHEAD + 1, depth);
 #if TILE_PAIRED
-        S(pair_line)(from, depth, to, &least);
+        S(pair_line)(from + row * ld, depth, unit->a + row * line, &least);
 #else
-        S(widen_all)(from, depth, to);
+        S(widen_all)(from + row * ld, depth, unit->a + row * line);
 #endif
     }
 #if TILE_PAIRED
@@ -134,114 +135,90 @@ static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, int64_t r
                                        panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
-/* What the copy of the next panel will read of B; depth 0: there is none. */
-typedef struct S(gemm_next) {
+/* A step of one panel. */
+typedef struct S(gemm_panel_step) {
     gemm_range panel;
     int64_t k0, depth;
-} S(gemm_next);
-
-/* Part `part` of `parts` of it: lines of B lie on other pages, where no hardware looks ahead. */
-static void S(gemm_fetch)(const S(gemm_unit) *unit, const S(gemm_next) *next, int part, int parts)
-{
-    const spk_operand *b = &unit->problem.b;
-    const bool along_n = b->layout == SPK_ROW_MAJOR;
-    if (next->depth == 0)
-        return;
-    const int64_t columns = S(gemm_columns)(unit, next->panel), first = next->panel.begin * T(lanes);
-    const STORED *from = (const STORED *)unit->args.b + next->k0 * spk_operand_row_step(b) + first * spk_operand_col_step(b);
-    const gemm_range lines = gemm_part(along_n ? next->depth : columns, part, parts);
-    S(fetch_lines)(from, b->ld, lines.begin, lines.end, along_n ? columns : next->depth);
-}
-
-/* Where the sums of a step of one panel go. */
-typedef struct S(gemm_target) {
+    const REAL *b;
+    int64_t b_stride;
+    bool exact;    /* pairs are not multiplied as such */
     REAL *sums;    /* of the steps before, and for the steps behind */
     bool first;    /* there are none before */
-    bool direct;   /* to D at once */
-    bool finishes; /* to the epilogue, a few rows at a time while they are in the first cache */
-} S(gemm_target);
+    bool direct;   /* the sums go to D at once */
+    bool finishes; /* they go to the epilogue, a few rows at a time while they are in the first cache */
+} S(gemm_panel_step);
 
-/* A step of one panel, and meanwhile the next panel is fetched. exact: pairs are not multiplied as such. */
-static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride,
-                         const S(gemm_target) *to, bool exact, const S(gemm_next) *next)
+static void S(gemm_step)(const S(gemm_unit) *unit, const S(gemm_panel_step) *s)
 {
-#if TILE_PAIRED
-    const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
-#else
-    const T(tile_function)(*const tiles)[T(tallest)] = T(tiles);
-    (void)exact;
-#endif
     static const int32_t first_column = 0;
     const spk_problem *problem = &unit->problem;
     const spk_operand *a = &problem->a;
     const bool copied = unit->run->state->pack_a;
     const int64_t line = unit->run->state->a_line;
-    const int width = (int)(panel.end - panel.begin);
-    const int64_t steps = tile_ceil(depth, T(machine).step);
+    const int width = (int)(s->panel.end - s->panel.begin);
+    const int64_t steps = tile_ceil(s->depth, T(machine).step);
     const int64_t stride = width * T(lanes), row_step = !copied ? spk_operand_row_step(a) : line;
+    const bool holds = s->finishes || !s->first;
     REAL held[GEMM_HELD_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
-    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = b, .panel_stride = b_stride};
-    job.alpha = to->direct ? (REAL)unit->args.alpha : 1;
+    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = s->b, .panel_stride = s->b_stride};
+    job.alpha = s->direct ? (REAL)unit->args.alpha : 1;
     job.row_stride = !copied ? row_step : line > 0 ? line : 1;
     job.col_stride = !copied ? spk_operand_col_step(a) : line > 0 ? 1 : unit->tall;
-    job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
-    REAL *out = to->direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : to->sums;
-    const int64_t out_stride = to->direct ? problem->d.ld : stride;
+    job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + s->k0 * spk_operand_col_step(a);
+    REAL *out = s->direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + s->panel.begin * T(lanes) : s->sums;
+    const int64_t out_stride = s->direct ? problem->d.ld : stride;
     int64_t row = 0, begin = 0; /* rows from `begin` on are held */
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
-        const bool holds = to->finishes || !to->first;
-        REAL *sums = holds ? held + (row - begin) * stride : out;
+        REAL *sums = holds ? held + (row - begin) * stride : out, *total = s->finishes ? sums : out;
         job.out = sums;
         job.out_stride = holds ? stride : out_stride;
-        S(gemm_fetch)(unit, next, tile, unit->split.tiles);
-        tiles[width - 1][height - 1](&job);
-        REAL *total = to->finishes ? sums : out;
-        for (int64_t i = 0; !to->first && i < height * stride; i += T(lanes))
+#if TILE_PAIRED
+        (s->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](&job);
+#else
+        T(tiles)[width - 1][height - 1](&job);
+#endif
+        for (int64_t i = 0; !s->first && i < height * stride; i += T(lanes))
             T(store)(total + i, T(load)(out + i) + T(load)(sums + i));
         job.values += copied && line == 0 ? unit->tall * steps : height * row_step;
         out += height * out_stride;
         row += height;
-        if (to->finishes && (row - begin + T(tallest) > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles)) {
-            S(gemm_finish)(unit, panel, begin, row - begin, held);
-            begin = row;
-        } else if (!to->finishes)
+        const bool full = row - begin + T(tallest) > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles;
+        if (s->finishes && full)
+            S(gemm_finish)(unit, s->panel, begin, row - begin, held);
+        if (!s->finishes || full)
             begin = row;
     }
 }
 
-/* All panels of the tile for one step. next_depth: of the step behind it. */
-static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, int64_t next_depth, bool first)
+/* All panels of the tile for one step; last: none follows. */
+static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, bool first, bool last)
 {
     const S(gemm_run) *run = unit->run;
+    const gemm_state *state = run->state;
     const spk_operand *b = &unit->problem.b;
     const int64_t rows = unit->rows.end - unit->rows.begin;
-    const bool last = next_depth == 0;
-    REAL *copy = unit->b, *sums = unit->sums;
+    S(gemm_panel_step) s = {.k0 = k0, .depth = depth, .sums = unit->sums, .first = first};
     int least_a = 0, least_b = 0;
-    if (run->state->pack_a && depth > 0)
+    if (state->pack_a && depth > 0)
         least_a = S(gemm_copy_a)(unit, k0, depth);
     for (int64_t i = 0; i < unit->panels; i++) {
-        const gemm_range panel = S(gemm_panel)(unit, i);
-        const int64_t width = (panel.end - panel.begin) * T(lanes), columns = S(gemm_columns)(unit, panel);
-        const bool in_place = !run->state->pack_b && columns == width, direct = run->plain && first && last && columns == width;
-        const S(gemm_target) to = {sums, first, direct, last && !direct && run->state->splits == 1};
-        const bool more = i + 1 < unit->panels;
-        const S(gemm_next) next = {S(gemm_panel)(unit, more ? i + 1 : 0), more ? k0 : k0 + depth,
-                                   !run->state->pack_b ? 0 : more ? depth : next_depth};
-        const REAL *from = copy;
-        if (in_place)
-            from = (const REAL *)unit->args.b + k0 * b->ld + panel.begin * T(lanes);
-        else if (depth > 0)
-            least_b = S(gemm_copy_b)(unit, panel, k0, depth, copy);
+        s.panel = S(gemm_panel)(unit, i);
+        const int64_t width = (s.panel.end - s.panel.begin) * T(lanes), columns = S(gemm_columns)(unit, s.panel);
+        const bool in_place = !state->pack_b && columns == width;
+        s.direct = run->plain && first && last && columns == width;
+        s.finishes = last && !s.direct && state->splits == 1;
+        s.b = in_place ? (const REAL *)unit->args.b + k0 * b->ld + s.panel.begin * T(lanes) : unit->b;
+        s.b_stride = in_place ? b->ld : width;
+        if (!in_place && depth > 0)
+            least_b = S(gemm_copy_b)(unit, s.panel, k0, depth, unit->b);
 #if TILE_PAIRED
-        const bool exact = !S(pairs_are_exact)(least_a, least_b);
+        s.exact = !S(pairs_are_exact)(least_a, least_b);
 #else
-        const bool exact = false;
         (void)least_a, (void)least_b;
 #endif
-        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, &to, exact, &next);
-        sums += rows * width;
+        S(gemm_step)(unit, &s);
+        s.sums += rows * width;
     }
 }
 
@@ -308,8 +285,7 @@ static void S(gemm_worker)(void *arg, int64_t task)
         int64_t k0 = unit.depth.begin, depth;
         do {
             depth = unit.depth.end - k0 < state->depth ? unit.depth.end - k0 : state->depth;
-            const int64_t left = unit.depth.end - k0 - depth;
-            S(gemm_panels)(&unit, k0, depth, left < state->depth ? left : state->depth, k0 == unit.depth.begin);
+            S(gemm_panels)(&unit, k0, depth, k0 == unit.depth.begin, k0 + depth == unit.depth.end);
             k0 += depth;
         } while (k0 < unit.depth.end);
     }
