@@ -157,13 +157,13 @@ static inline bool gemm_applicable(const spk_problem *problem, gemm_tunables tun
 {
     const gemm_state s = gemm_make_state(problem, tuned, device->executor.threads, machine);
     const int nv = tuned.nv, pack = tuned.pack;
-    const int64_t least_rows = 192;
+    const int64_t least_depth = 256 * machine->step, least_rows = 192 * machine->step; /* that the table has */
     if (pack < 2 && tile_converts(problem))
         *why = "f16 and bf16 are converted as they are copied: PACK=2";
     else if (pack == 0 && s.problem.b.layout != SPK_ROW_MAJOR)
         *why = "PACK=0 reads along vectors in place: what they lie along must be contiguous";
-    else if (tuned.depth > 256 && problem->k <= 256)
-        *why = "K is one step for DEPTH=256 too";
+    else if ((tuned.depth > least_depth && problem->k <= least_depth) || (tuned.depth > 1024 && problem->k <= 1024))
+        *why = "K is one step for a smaller DEPTH too";
     else if (tuned.rows > least_rows && s.problem.m <= least_rows)
         *why = "smaller ROWS make the same tiles";
     else if (nv > 2 &&
@@ -215,7 +215,7 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
         cycles += 2 * steps * m * (double)s.vectors;
     /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place the rows of a register tile must not share the
      * few places that a cache has for their addresses. */
-    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = p->a.layout == SPK_COL_MAJOR ? 0.3 : 0.6;
+    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = 0.3;
     const double scale = (double)tiles->element_bytes / 4 / tiles->step;
     const bool crowded = p->a.layout == SPK_ROW_MAJOR && p->a.ld * tiles->element_bytes % 4096 == 0 && split.low >= 8;
     if (s.pack_a)
