@@ -1,7 +1,8 @@
 /* What a GEMM decides, whatever the element type: D is cut into tiles, each of which is one worker's at a time; a worker goes along K in
  * steps, copies the tile's rows of A for a step, and then one panel of B after another, as the register tiles of SpMM read them, and adds
- * to the tile's sums, which wait in the second or third cache. In the last step they go through the epilogue panel by panel. Where there
- * are fewer tiles than threads, K is split among several units of work, each with sums of its own, which are added in the order of K. */
+ * to the tile's sums, which wait in the second or third cache. In the last step they go through the epilogue a few rows at a time. Where
+ * there are fewer tiles than threads, K is split among several units of work, each with sums of its own, which are added in the order of K.
+ */
 #ifndef SPK_BACKEND_CPU_KERNELS_GEMM_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_GEMM_PLAN_H
 
@@ -20,7 +21,8 @@ typedef struct gemm_tunables {
 #define GEMM_TUNED(row, params) \
     ((gemm_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, DEPTH), SPK_TUNED(row, params, ROWS), SPK_TUNED(row, params, PACK)})
 
-enum { GEMM_TILE_COLUMNS = 768, GEMM_LEAST_DEPTH = 128, GEMM_HELD_ROWS = 32 };
+/* A tile is as wide as its sums fit into a cache; where K is one step there are none that wait, and A is copied the fewer times. */
+enum { GEMM_TILE_COLUMNS = 768, GEMM_ONE_STEP_COLUMNS = 3072, GEMM_LEAST_DEPTH = 128, GEMM_HELD_ROWS = 32 };
 
 typedef struct gemm_state {
     spk_problem problem; /* as the vectors lie along N: the given one, or turned */
@@ -98,7 +100,8 @@ static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t wo
     const bool by_group = s->problem.group_axis == SPK_GROUP_ROWS;
     const int64_t m = by_group ? tile_ceil(s->problem.m, s->items) : s->problem.m, lanes = machine->lanes,
                   height = tile_height(machine, tuned.nv);
-    const int64_t down = tile_ceil(m, tuned.rows), across = tile_ceil(s->vectors * lanes, GEMM_TILE_COLUMNS);
+    const int64_t columns = s->problem.k <= tuned.depth ? GEMM_ONE_STEP_COLUMNS : GEMM_TILE_COLUMNS;
+    const int64_t down = tile_ceil(m, tuned.rows), across = tile_ceil(s->vectors * lanes, columns);
     double best = INFINITY;
     s->down = down > 0 ? down : 1;
     s->across = across > 0 ? across : 1;
@@ -106,8 +109,8 @@ static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t wo
     const int64_t most = s->down * s->across + 2 * workers;
     for (int64_t i = down; workers > 1 && i * across <= most && (i == down || m / i >= 2 * height); i++)
         for (int64_t j = across; i * j <= most && (j == across || s->vectors / j >= 2 * tuned.nv); j++) {
-            const double rows = (double)tile_ceil(m, i), columns = (double)(tile_ceil(s->vectors, j) * lanes),
-                         rounds = (double)tile_ceil(i * j * s->items, workers), tile = rows * columns + 12 * (rows + columns);
+            const double rows = (double)tile_ceil(m, i), width = (double)(tile_ceil(s->vectors, j) * lanes),
+                         rounds = (double)tile_ceil(i * j * s->items, workers), tile = rows * width + 12 * (rows + width);
             if (rounds * tile < 0.995 * best) {
                 best = rounds * tile;
                 s->down = i;
@@ -148,7 +151,7 @@ static inline gemm_state gemm_make_state(const spk_problem *problem, gemm_tunabl
     } else if (s.pack_a)
         s.a_elements = tile_ceil(rows, height) * padded * steps;
     s.b_elements = s.depth * lanes * s.width;
-    s.sum_elements = tile_ceil(rows * vectors * lanes, 16) * 16;
+    s.sum_elements = s.splits == 1 && s.problem.k <= s.depth ? 0 : tile_ceil(rows * vectors * lanes, 16) * 16;
     return s;
 }
 

@@ -1,6 +1,6 @@
 /* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h) and gemm_plan.h. The
- * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of
- * A^T. With TILE_PAIRED what is copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
+ * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. With TILE_PAIRED what is copied are pairs along
+ * K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
 
 typedef struct S(gemm_run) {
     const spk_bound *bound;
@@ -159,8 +159,9 @@ static void S(gemm_step)(const S(gemm_unit) *unit, const S(gemm_panel_step) *s)
     const int64_t steps = tile_ceil(s->depth, T(machine).step);
     const int64_t stride = width * T(lanes), row_step = !copied ? spk_operand_row_step(a) : line;
     const bool holds = s->finishes || !s->first;
-    REAL held[GEMM_HELD_ROWS * T(widest) * T(lanes)] __attribute__((aligned(64)));
-    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = s->b, .panel_stride = s->b_stride};
+    REAL held[GEMM_HELD_ROWS * T(widest) *T(lanes)] __attribute__((aligned(64)));
+    T(tile_job) job = {
+        .columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = s->b, .panel_stride = s->b_stride};
     job.alpha = s->direct ? (REAL)unit->args.alpha : 1;
     job.row_stride = !copied ? row_step : line > 0 ? line : 1;
     job.col_stride = !copied ? spk_operand_col_step(a) : line > 0 ? 1 : unit->tall;

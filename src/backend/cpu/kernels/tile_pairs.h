@@ -70,8 +70,8 @@ SPK_INLINE S(pair_run) S(pair_run_at)(const S(pair_rows) *rows, int64_t step)
 
 /* Numbers of two lines in turn: of 32 each the first 16 pairs and the last; of 16 each, one line in either half. */
 typedef int16_t S(shorts) __attribute__((vector_size(64)));
-static const S(shorts) S(first_pairs) = {0, 32, 1, 33, 2,  34, 3,  35, 4,  36, 5,  37, 6,  38, 7,  39,
-                                         8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+static const S(shorts)
+    S(first_pairs) = {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
 static const S(shorts) S(last_pairs) = {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
                                         24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
 static const S(shorts) S(pairs_of_halves) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
@@ -106,7 +106,7 @@ SPK_INLINE void S(pair_row_major)(const STORED *b, int64_t ldb, const S(pair_run
 {
     const STORED *from = b + run->row * ldb;
     int64_t s = 0;
-    if (columns >= w * T(lanes) && run->rows > 1) {
+    if (columns >= w * T(lanes) &&run->rows > 1) {
         s = run->rows / 2 < steps ? run->rows / 2 : steps;
         S(pair_whole_rows)(from, ldb, s, w, panel, least);
     }
