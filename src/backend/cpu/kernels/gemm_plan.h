@@ -149,7 +149,7 @@ static inline gemm_state gemm_make_state(const spk_problem *problem, gemm_tunabl
         s.a_line = (tile_ceil(steps * machine->element_bytes, 64) | 1) * (64 / machine->element_bytes);
         s.a_elements = tile_ceil(rows * s.a_line, 16) * 16;
     } else if (s.pack_a)
-        s.a_elements = tile_ceil(rows, height) * padded * steps;
+        s.a_elements = tile_most_tiles(machine, rows, s.width) * padded * steps;
     s.b_elements = s.depth * lanes * s.width;
     s.sum_elements = s.splits == 1 && s.problem.k <= s.depth ? 0 : tile_ceil(rows * vectors * lanes, 16) * 16;
     return s;

@@ -126,6 +126,9 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
             a[i][r / 3] = a[i][0] + r * row_stride;
         b[i] = job->panel + job->columns[p + i] * job->depth * panel_stride;
     }
+#if VECTOR_BYTES == 64 /* the end of a short loop costs the less */
+#pragma GCC unroll 2
+#endif
     for (int64_t k = depth; k > 0; k--) {
 #pragma GCC unroll 4
         for (int i = 0; i < u; i++) {
@@ -170,6 +173,8 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
         T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, exact, acc);
     }
     REAL *out = job->out;
+    const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
+    const int64_t out_stride = job->out_stride;
 #pragma GCC unroll 14
     for (int r = 0; r < h; r++) {
 #pragma GCC unroll 6
@@ -178,9 +183,9 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
 #pragma GCC unroll 3
             for (int i = 1; i < u; i++)
                 sum += acc[i][r][j];
-            T(store)(out + j * T(lanes), job->alpha * sum);
+            T(store)(out + j * T(lanes), alpha * sum);
         }
-        out += job->out_stride;
+        out += out_stride;
     }
 }
 
