@@ -184,7 +184,7 @@ static void S(gemm_step)(const S(gemm_unit) *unit, const S(gemm_panel_step) *s)
         job.values += copied && line == 0 ? unit->tall * steps : height * row_step;
         out += height * out_stride;
         row += height;
-        const bool full = row - begin + T(tallest) > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles;
+        const bool full = row - begin + unit->split.low + 1 > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles;
         if (s->finishes && full)
             S(gemm_finish)(unit, s->panel, begin, row - begin, held);
         if (!s->finishes || full)

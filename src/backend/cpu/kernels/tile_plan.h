@@ -145,7 +145,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
-    cut.ahead = tile_row_bytes(problem, machine->element_bytes) > 16384;
+    cut.ahead = problem->cache == SPK_COLD && tile_row_bytes(problem, machine->element_bytes) > 16384;
     cut.group = cut.values ? TILE_LARGEST_GROUP : tuned.group;
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
