@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved checks attention-python sanitizers upstream page
+#              one of checks: check check-small check-gemm check-attention check-attention-backward attention-device
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
 # Needs python3 with PyTorch and Triton; the steps layers, decoder, bundle, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
-cd "$(dirname "$0")/.." || exit 2
+self=$(realpath "$0")
+cd "$(dirname "$self")/.." || exit 2
 build=build/release results=bench/results device=cuda:0 limit=540
 steps=()
 while [ $# -gt 0 ]; do
@@ -16,13 +18,13 @@ while [ $# -gt 0 ]; do
     --results) results=$2; shift ;;
     --device) device=$2; shift ;;
     --limit-s) limit=$2; shift ;;
-    -h | --help) sed -n '2,8s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved check check-small check-gemm check-attention check-attention-backward attention-device attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved checks attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -87,7 +89,8 @@ for step in "${steps[@]}"; do
     attention-python) run 300 python3 tests/device/attention_python.py --jobs 6 --json "$results/$name-attention-python.json" ;;
     check-attention) run 560 "$build/sparsek" check --device "$device" --op attention --cases 2000 --alike 60 --json "$results/$name-check-attention-2000.json" ;;
     check-attention-backward)
-        run 560 "$build/sparsek" check --device "$device" --op attention_backward --cases 2000 --alike 60 --json "$results/$name-check-attention-backward-2000.json"
+        # of the draws 2 in 100 apply to the row of Hopper: each row has its own number, and not the whole its own
+        run 560 "$build/sparsek" check --device "$device" --op attention_backward --each 300 --cases 100000 --alike 20 --json "$results/$name-check-attention-backward.json"
         ;;
     regret-gemm)
         run 560 "$build/sparsek" regret --device "$device" --op gemm --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-gemm-40.json"
@@ -104,6 +107,14 @@ for step in "${steps[@]}"; do
             --json "$results/$name-check-small.json"
         ;;
     check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 60 --json "$results/$name-check-gemm-2000.json" ;;
+    checks) # at once, as nothing is timed
+        parts=() ids=()
+        for part in check check-small check-gemm check-attention check-attention-backward attention-device; do
+            bash "$self" --build "$build" --results "$results" --device "$device" $part >&2 &
+            parts+=("$part") ids+=($!)
+        done
+        for i in "${!ids[@]}"; do wait "${ids[i]}" || failed+=("${parts[i]}"); done
+        ;;
     sanitizers) run 560 python3 tests/device/sanitize.py --build "$build" --each 12 --json "$results/$name-sanitizers.json" ;;
     upstream)
         for program in docs/upstream/*.py; do

@@ -54,32 +54,53 @@ static int threads_of(const char *device)
     return at ? atoi(at + 2) : 0;
 }
 
+/* Products have a type of A and one of D; others have one for all, in t. */
+static bool is_product(const char *key)
+{
+    return value_of(key, "a").text[0] != 0;
+}
+
 static char *with_types(char *text, const char *key)
 {
-    const field a = value_of(key, "a"), d = value_of(key, "d"), sums = value_of(key, "acc");
-    text = more(text, "%s ", a.text);
-    if (strcmp(a.text, d.text) != 0)
+    const field first = value_of(key, is_product(key) ? "a" : "t"), d = value_of(key, "d"), sums = value_of(key, "acc");
+    text = more(text, "%s ", first.text);
+    if (is_product(key) && strcmp(first.text, d.text) != 0)
         text = more(text, "to %s ", d.text);
     if (strcmp(sums.text, "tf32") == 0)
         text = more(text, "in tf32 ");
     return text;
 }
 
+/* The value of a size: keys have short names for some. */
+static field size_of(const char *key, const spk_size_info *size)
+{
+    static const char *const names[][2] = {{"queries", "q"}, {"keys", "kv"}, {"depth", "d"}, {"depth_v", "dv"}};
+    const char *name = size->name;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+        if (strcmp(name, names[i][0]) == 0)
+            name = names[i][1];
+    return value_of(key, name);
+}
+
 /* "512x512 n=64 block 32x16": first the sizes of the pattern, where there is one. */
 static char *with_sizes(char *text, const char *key, const operation *op)
 {
     const field rows = value_of(key, "br"), cols = value_of(key, "bc");
+    field last = {""};
     const char *between = "";
     for (int given = 0; given < 2; given++)
         for (int i = 0; i < op->info.size_count; i++) {
             const spk_size_info *size = &op->sizes[i];
-            if ((size->source != SPK_SIZE_PATTERN_ROWS && size->source != SPK_SIZE_PATTERN_COLS) != (given == 1))
+            const field value = size_of(key, size);
+            if ((size->usual == 0 && strcmp(value.text, last.text) == 0) ||
+                (size->source != SPK_SIZE_PATTERN_ROWS && size->source != SPK_SIZE_PATTERN_COLS) != (given == 1))
                 continue;
             if (given)
-                text = more(text, "%s%s=%s", between[0] ? " " : "", size->name, value_of(key, size->name).text);
+                text = more(text, "%s%s=%s", between[0] ? " " : "", size->name, value.text);
             else
-                text = more(text, "%s%s", between, value_of(key, size->name).text);
+                text = more(text, "%s%s", between, value.text);
             between = "x";
+            last = value;
         }
     if (!rows.text[0])
         return text;
@@ -87,20 +108,53 @@ static char *with_sizes(char *text, const char *key, const operation *op)
     return strcmp(rows.text, cols.text) != 0 ? more(text, "x%s", cols.text) : text;
 }
 
+/* Fields that are said with their value, unless it is the usual one. */
+static char *with_values(char *text, const char *key)
+{
+    static const struct {
+        const char *name, *usual, *before, *behind;
+    } values[] = {{"nz", "", "about ", " blocks"},          {"h", "1", "", " heads"},
+                  {"share", "1", "", " to one of K and V"}, {"items", "", "batch of about ", ""},
+                  {"seqs", "", "about ", " sequences"},     {"win", "", "window of about ", ""},
+                  {"seen", "", "about ", " keys a query"},  {"page", "", "pages of ", " keys"},
+                  {"group", "none", "groups along ", ""},   {"ep", "none", "", ""}};
+    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+        const field value = value_of(key, values[i].name);
+        if (value.text[0] && strcmp(value.text, values[i].usual) != 0)
+            text = more(text, ", %s%s%s", values[i].before, value.text, values[i].behind);
+    }
+    return text;
+}
+
 static char *with_extras(char *text, const char *key)
 {
     static const struct {
         const char *name, *value, *words;
-    } extras[] = {{"t", "t", "A transposed"},    {"lv", "c", "column-major blocks"}, {"la", "c", "X column-major"},
-                  {"lb", "c", "B column-major"}, {"ld", "c", "D column-major"},      {"cache", "warm", "warm"},
-                  {"finite", "1", "B finite"},   {"static", "1", "static values"},   {"ix", "device", "indices on the device"}};
-    const field epilogue = value_of(key, "ep"), items = value_of(key, "items");
-    if (value_of(key, "nz").text[0])
-        text = more(text, ", about %s blocks", value_of(key, "nz").text);
-    if (items.text[0])
-        text = more(text, ", batch of about %s", items.text);
-    if (epilogue.text[0] && strcmp(epilogue.text, "none") != 0)
-        text = more(text, ", %s", epilogue.text);
+    } extras[] = {{"t", "t", "A transposed"},
+                  {"lv", "c", "column-major blocks"},
+                  {"la", "c", "X column-major"},
+                  {"lb", "c", "B column-major"},
+                  {"ld", "c", "D column-major"},
+                  {"band", "left", "limit to the left"},
+                  {"band", "band", "limits to both sides"},
+                  {"band", "sinks", "sinks"},
+                  {"band", "sinks_left", "sinks, limit to the left"},
+                  {"band", "sinks_right", "sinks, limit to the right"},
+                  {"band", "sinks_band", "sinks, limits to both sides"},
+                  {"diag", "1", "diagonal bottom right"},
+                  {"cap", "1", "soft cap"},
+                  {"lse", "1", "LSE"},
+                  {"lists", "groups", "a mask for each group of heads"},
+                  {"lists", "heads", "a mask for each head"},
+                  {"packing", "lengths", "key lengths"},
+                  {"packing", "lengths_paged", "key lengths"},
+                  {"tiles", "1", "tiles"},
+                  {"cache", "warm", "warm"},
+                  {"finite", "1", "finite inputs"},
+                  {"static", "1", "static values"},
+                  {"ix", "device", "indices on the device"}};
+    if (is(key, "band", "right"))
+        text = more(text, ", %s", value_of(key, "win").text[0] ? "limit to the right" : "causal");
     for (size_t i = 0; i < sizeof(extras) / sizeof(extras[0]); i++)
         if (is(key, extras[i].name, extras[i].value))
             text = more(text, ", %s", extras[i].words);
@@ -118,9 +172,9 @@ static const operation *operation_in(const char *key)
         if (is(key, "op", operation_at(i)->info.name))
             op = operation_at(i);
     for (int i = 0; op && i < op->info.size_count; i++)
-        if (!value_of(key, op->sizes[i].name).text[0])
+        if (!size_of(key, &op->sizes[i]).text[0])
             return NULL;
-    return op && value_of(key, "a").text[0] && value_of(key, "d").text[0] ? op : NULL;
+    return op && value_of(key, is_product(key) ? "d" : "t").text[0] ? op : NULL;
 }
 
 char *class_words(const char *key)
@@ -129,5 +183,5 @@ char *class_words(const char *key)
     if (!op)
         return cli_format("%s", key);
     char *text = op == operation_at(0) ? cli_format("%s", "") : cli_format("%s ", op->info.name);
-    return with_extras(with_sizes(with_types(text, key), key, op), key);
+    return with_extras(with_values(with_sizes(with_types(text, key), key, op), key), key);
 }

@@ -79,7 +79,21 @@ static int alike(const result *r, int index)
     return count;
 }
 
-enum { NAME, PARAMS, MEDIAN, SPREAD, GFLOPS, VERSUS, NOTE, SHOWN };
+enum { NAME, PARAMS, MEDIAN, SPREAD, LEAST, GFLOPS, VERSUS, NOTE, SHOWN };
+
+static int digits_of(double us)
+{
+    return us < 100 ? 2 : us < 1000 ? 1 : 0;
+}
+
+/* The shortest run of the rounds, by which the choice goes where other programs used the processors. 0: not told. */
+static double least_us(const result *r, const result_row *row)
+{
+    double least = 0;
+    for (int64_t i = 0; r->provisional == SPK_PROVISIONAL_LOAD && i < row->sample_count; i++)
+        least = i == 0 || row->samples_us[i] < least ? row->samples_us[i] : least;
+    return least;
+}
 
 /* Whether a row says something of its own; those that had no chance are counted in one line. */
 static bool is_shown(const cli *app, const result *r, int index)
@@ -105,7 +119,10 @@ static void put_row(table *t, const problem *p, const result *r, int index, doub
     else
         table_cell(t, PARAMS, "%s", row->params);
     if (timed) {
-        table_cell(t, MEDIAN, "%.*f", row->median_us < 100 ? 2 : row->median_us < 1000 ? 1 : 0, row->median_us);
+        const double least = least_us(r, row);
+        table_cell(t, MEDIAN, "%.*f", digits_of(row->median_us), row->median_us);
+        if (least > 0)
+            table_cell(t, LEAST, "%.*f", digits_of(least), least);
         table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-",
                    row->spread_us < 10    ? 2
                    : row->spread_us < 100 ? 1
@@ -190,8 +207,8 @@ void result_print(cli *app, const problem *p, const result *r)
 {
     table_column columns[SHOWN] = {
         [NAME] = {"  kernel", false, 0, false}, [PARAMS] = {"params", false, 1, false}, [MEDIAN] = {"median us", true, 0, false},
-        [SPREAD] = {"spread", true, 2, false},  [GFLOPS] = {"GFLOP/s", true, 5, false}, [VERSUS] = {"x dense", true, 4, false},
-        [NOTE] = {"speed", false, 3, true},
+        [SPREAD] = {"spread", true, 2, false},  [LEAST] = {"least us", true, 6, false}, [GFLOPS] = {"GFLOP/s", true, 5, false},
+        [VERSUS] = {"x dense", true, 4, false}, [NOTE] = {"speed", false, 3, true},
     };
     if (several_of_a_kernel(r)) /* then the parameters tell them apart: they stay */
         columns[PARAMS].keep = 0;

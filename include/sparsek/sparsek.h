@@ -292,7 +292,7 @@ SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, voi
 
 /* ------------------------------------------------------------------------------------------------ pattern */
 
-/* Where the blocks of a matrix are; immutable. */
+/* Where the blocks of a matrix are; immutable. It belongs to the context that made it: calls on another context refuse it. */
 typedef struct spk_pattern spk_pattern;
 
 /* Where the stored blocks are (BSR). rows x cols is the logical size and need not be a multiple of the block; there are
@@ -1071,7 +1071,7 @@ SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const vo
 
 /* ------------------------------------------------------------------------------------------------ matrices in host memory */
 
-/* A matrix in the host's memory; immutable. */
+/* A matrix in the host's memory; immutable. Any context reads it, whichever made it. */
 typedef struct spk_matrix spk_matrix;
 /* How a matrix is stored. */
 typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 } spk_format;
@@ -1123,8 +1123,8 @@ SPK_API spk_status spk_matrix_canonicalize(spk_context *context, const spk_matri
 /* How the size of a block is measured for pruning. */
 typedef enum spk_norm { SPK_NORM_L1 = 1, SPK_NORM_L2 = 2, SPK_NORM_MAX = 3 } spk_norm;
 
-/* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format; what is kept
- * is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a
+/* Keeps the round(density * grid) blocks of largest norm (ties: the lower block index first). Any source format, of finite values; what is
+ * kept is a BSR matrix. density in [0, 1]. Every block of a dense source counts, zero or not, so that a layer can be trained from zeros; a
  * sparse source has the blocks that hold its entries: spk_matrix_to_bsr first leaves out those of a dense one that are zero. */
 SPK_API spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
                                     spk_norm norm, spk_matrix **out);

@@ -13,7 +13,7 @@ from torch.utils import _pytree
 from . import _mask_shapes
 from ._band import Diagonal, Side, band_of
 from ._bsr import _pair, indices_of
-from ._ops import BOTTOM_RIGHT, CAUSAL
+from ._ops import BOTTOM_RIGHT, CAUSAL, is_compiling, is_recorded, is_tracing, transforming
 
 
 def _check_booleans(mask: Tensor, lines: str) -> None:
@@ -220,7 +220,8 @@ class BlockMask:
         """Each block of queries sees the top_k blocks of keys that have the highest scores: [block rows, block columns], [heads, ...] or
         [batch, heads, ...], on any device, which is not waited for: a model may choose its mask at every step, a list for each head of k or
         of q. Where there are fewer blocks than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a
-        score of -inf is chosen where there are no others.
+        score of -inf is chosen where there are no others. NaN is refused on the CPU; on other devices, and in a function that is compiled or
+        traced, nobody looks: there it counts as the highest score.
 
         shape: (rows, keys), where they are no multiples of the block.
         """
@@ -232,6 +233,9 @@ class BlockMask:
         down, across = scores.shape[-2:]
         rows, keys = _fitting(shape, down, across, high, wide)
         count = min(_count("top_k", top_k, 1), across)
+        if scores.device.type == "cpu" and not (is_compiling() or transforming() or is_tracing() or is_recorded()):
+            for first in scores.isnan().nonzero()[:1].tolist():
+                raise ValueError(f"scores: the one at {first} is nan, neither high nor low; give -inf to blocks that come last")
         with torch.no_grad():
             columns = scores.topk(count, dim=-1, sorted=False).indices.sort(-1).values.to(torch.int32).reshape(-1)
         heads, batch = scores.shape[-3] if scores.dim() > 2 else 1, scores.shape[0] if scores.dim() == 4 else 1

@@ -108,12 +108,9 @@ class BSR:
     def from_dense(cls, dense: Tensor, block: int | tuple[int, int], *, density: float | None = None, by: Norm = "l2") -> BSR:
         """The blocks of a matrix [rows, cols] that hold a non-zero; or, with density, the round(density * grid) blocks of largest norm.
 
-        by: "l1", "l2" or "max". Ties: the lower block first.
+        by: "l1", "l2" or "max". Ties: the lower block first. With density all values must be finite.
         """
-        _check_matrix(dense)
-        blocks = _blocked(dense, _pair(block))
-        keep = _largest(block_norms(dense, block, by), density) if density is not None else (blocks != 0).flatten(2).any(2)
-        return cls.from_mask(dense, keep, block)
+        return cls.from_mask(dense, kept_blocks("dense", dense, block, density, by), block)
 
     @classmethod
     def from_mask(cls, dense: Tensor, mask: Tensor, block: int | tuple[int, int]) -> BSR:
@@ -451,6 +448,22 @@ def check_density(density: float) -> None:
         raise TypeError(f"density: must be a number from 0 to 1, not {density!r}")
     if not 0 <= density <= 1:
         raise ValueError(f"density: must be from 0 to 1, not {density}")
+
+
+def kept_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float | None, by: Norm) -> Tensor:
+    """As largest_blocks; without a density, those that hold a non-zero."""
+    _check_matrix(dense)
+    return largest_blocks(name, dense, block, density, by) if density is not None else (_blocked(dense, _pair(block)) != 0).flatten(2).any(2)
+
+
+def largest_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float, by: Norm) -> Tensor:
+    """A mask [grid rows, grid cols] of the round(density * grid) blocks of largest norm. name: of the matrix, for messages."""
+    norms = block_norms(dense, block, by)
+    if not norms.isfinite().all():
+        row, col = (~dense.isfinite()).nonzero()[0].tolist()
+        what = f"the element at [{row}, {col}] is {dense[row, col].item()}, and its block has no norm to compare"
+        raise ValueError(f"{name}: {what}; replace such values first, as torch.nan_to_num does")
+    return _largest(norms, density)
 
 
 def _largest(norms: Tensor, density: float) -> Tensor:

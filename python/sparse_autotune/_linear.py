@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._bsr import BSR, Norm, _largest, _pair, block_norms, check_dtype, indices_of, kind_of
+from ._bsr import BSR, Norm, _largest, _pair, check_dtype, indices_of, kind_of, largest_blocks
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation, check_activation
 from ._warnings import warn
 
@@ -195,13 +195,16 @@ class SparseLinear(nn.Module):
     ) -> SparseLinear:
         """A layer with the round(density * grid) blocks of largest norm of an nn.Linear's weight, and its bias; copies.
 
-        by: "l1", "l2" or "max". Ties: the lower block first.
+        by: "l1", "l2" or "max". Ties: the lower block first. The weight must be finite.
         """
         if not isinstance(linear, nn.Linear):
             raise TypeError(f"linear: must be an nn.Linear, not {type(linear).__name__}")
-        weight = linear.weight.detach()
-        mask = _largest(block_norms(weight, block, by), density)
-        bias = linear.bias is not None
+        return cls._of_blocks(linear, block, largest_blocks("linear.weight", linear.weight, block, density, by), activation)
+
+    @classmethod
+    def _of_blocks(cls, linear: nn.Linear, block: int | tuple[int, int], mask: Tensor, activation: Activation | None) -> SparseLinear:
+        """With the blocks of the weight that a mask keeps."""
+        weight, bias = linear.weight.detach(), linear.bias is not None
         made = cls(linear.in_features, linear.out_features, block, bias=bias, pattern=mask, activation=activation, device=weight.device, dtype=weight.dtype)
         with torch.no_grad():
             made.values.copy_(BSR.from_mask(weight, mask, block).values)
@@ -425,13 +428,14 @@ def to_block_sparse(
     for name, linear in taken.items():
         check_replaced(name, linear)
     check_shared(model, taken)
+    masks = {name: largest_blocks(f"model: the weight of {name!r}", linear.weight, block, density, by) for name, linear in taken.items()}
     first: dict[int, SparseLinear] = {}
 
     def make(name: str, _module: nn.Module) -> nn.Module | None:
         linear = taken.get(name)
         if linear is None:
             return None
-        made = SparseLinear.from_linear(linear, block, density, by, activation=activation_of(linear))
+        made = SparseLinear._of_blocks(linear, block, masks[name], activation_of(linear))
         made.register_parameter("bias", linear.bias)
         tied = first.setdefault(id(linear.weight), made)
         made.values, made.row_offsets, made.col_indices = tied.values, tied.row_offsets, tied.col_indices

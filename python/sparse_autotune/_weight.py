@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _functions
-from ._bsr import BSR, Norm, _pair
+from ._bsr import BSR, Norm, _pair, kept_blocks
 from ._linear import check_shared, linears
 from ._matmul import matmul
 
@@ -250,8 +250,12 @@ def sparsify_weights(
     if not taken:
         raise ValueError("model: no nn.Linear was taken")
     check_shared(model, taken)
-    weights = {id(module.weight): module.weight for module in taken.values()}
-    made = {key: nn.Parameter(SparseWeight.from_dense(weight, block, density=density, by=by), requires_grad=False) for key, weight in weights.items()}
+    made: dict[int, nn.Parameter] = {}
+    for name, module in taken.items():
+        if id(module.weight) not in made:
+            weight = module.weight.detach()
+            mask = kept_blocks(f"model: the weight of {name!r}", weight, block, density, by)
+            made[id(module.weight)] = nn.Parameter(SparseWeight(BSR.from_mask(weight, mask, block)), requires_grad=False)
     for module in taken.values():
         module.weight = made[id(module.weight)]
     return model

@@ -200,6 +200,8 @@ def test_picture():
         (lambda: sa.BlockMask.from_scores(torch.randn(3, 4), 0, 16), "top_k: must be 1 or more"),
         (lambda: sa.BlockMask.from_scores(torch.randn(4), 1, 16), "scores: must be"),
         (lambda: sa.BlockMask.from_scores(torch.randn(3, 4), 1, 16, shape=(48, 80)), "shape: 48 x 80"),
+        (lambda: sa.BlockMask.from_scores(torch.tensor([[1, -torch.inf], [torch.nan, torch.inf]]), 1, 16), r"scores: the one at \[1, 0\] is nan"),
+        (lambda: sa.BlockMask.from_scores(torch.full((2, 3, 4), torch.nan), 4, 16), r"scores: the one at \[0, 0, 0\] is nan"),
     ],
 )
 def test_wrong_words(make, said):

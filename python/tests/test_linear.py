@@ -82,6 +82,29 @@ def test_no_norm_overflows(magnitude, by):
 
 
 @pytest.mark.parametrize("by", ["l1", "l2", "max"])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float16])
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_what_is_not_finite_has_no_norm(value, dtype, by):
+    """Its block came first, or last, without a word. What is stored as it is may hold anything."""
+    linear = nn.Linear(12, 10, dtype=dtype)
+    linear.weight.data[3, 7] = linear.weight.data[9, 0] = float(value)
+    said = rf"the element at \[3, 7\] is {value}, .*nan_to_num"
+    for make, name in (
+        (lambda: sa.BSR.from_dense(linear.weight, 4, density=0.5, by=by), "dense"),
+        (lambda: sa.SparseWeight.from_dense(linear.weight, 4, density=0.5, by=by), "dense"),
+        (lambda: sa.SparseLinear.from_linear(linear, 4, 0.5, by), "linear.weight"),
+    ):
+        with pytest.raises(ValueError, match=rf"^{name}: {said}"):
+            make()
+    torch.testing.assert_close(sa.BSR.from_dense(linear.weight, 4).to_dense(), linear.weight, equal_nan=True)
+    model = nn.Sequential(nn.Linear(12, 12, dtype=dtype), linear)
+    for change in (sa.to_block_sparse, sa.sparsify_weights):
+        with pytest.raises(ValueError, match=rf"^model: the weight of '1': {said}"):
+            change(model, 0.5, 4, by=by)
+        assert all(type(layer) is nn.Linear and type(layer.weight) is nn.Parameter for layer in model)
+
+
+@pytest.mark.parametrize("by", ["l1", "l2", "max"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_the_command_line_keeps_the_same_blocks(tmp_path, dtype, by):
     """Also where norms are nearly equal, of blocks with the same values in another order, or equal."""

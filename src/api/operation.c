@@ -47,6 +47,8 @@ static spk_status read_items(const question *asked, spk_tune_options *options, s
         SPK_TRY(spk_check_pointer(asked->pattern, "pattern"));
     else if (op->takes_pattern == SPK_PATTERN_NONE && asked->pattern != NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "pattern = %p: %s has none, give NULL", (const void *)asked->pattern, op->name);
+    if (asked->pattern != NULL && asked->pattern->owner != asked->context)
+        return spk_fail(SPK_ERR_ARGUMENT, "pattern = %p is of another context: make one in this context", (const void *)asked->pattern);
     SPK_TRY(spk_tune_options_read(asked->options, options));
     return spk_problem_read(op, (spk_pattern *)asked->pattern, asked->problem, options, problem);
 }

@@ -32,7 +32,7 @@ typedef struct spk_pattern_remote {
 struct spk_pattern {
     spk_mem mem;
     uint64_t id; /* unique in the process */
-    void *owner; /* the context whose plan cache may hold plans on it; set and used by src/api only */
+    void *owner; /* the context, whose plan cache may hold plans on it; set and used by src/api only */
     int64_t rows, cols;
     int block_rows, block_cols;
     int64_t nnzb;

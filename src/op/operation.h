@@ -28,13 +28,13 @@ typedef struct spk_size_row {
 /* A field of the tuning key, in the order of the key's text (tune/choose/key.c). It has one of the two functions. */
 typedef struct spk_key_row {
     const char *name;
-    /* Writes the value; false: the problem has no such field. Classes with different values are different. Of a number, only one that is
-     * optional may be missing. */
+    /* Writes the value; false: the problem has no such field. Classes with different values are different, and so are one with the field
+     * and one without. A field that comes later is missing where problems are as they were before: stores keep what they know of those. */
     bool (*exact)(const spk_problem *problem, char *text, size_t size);
     /* The same of a number, that the nearest class may differ in: by `weight` an octave, or where it numbers classes, a step. */
     bool (*near)(const spk_problem *problem, int64_t *value);
     double weight;
-    bool is_class, optional;
+    bool is_class;
     /* Not 0: one layer's calls may differ in it, by the number of a caller's tokens: directly, or (exact) by how arrays of that length are
      * aligned, and where there is one token, by their layout, which is either then. Of the numbers that are near, those of one group change
      * together. */

@@ -62,8 +62,10 @@ double spk_key_distance(const char *a, const char *b)
 {
     const char *bar_a = strchr(a, '|'), *bar_b = strchr(b, '|');
     const spk_op *op = operation_of(a);
+    if (!is_shaped(a))
+        return INFINITY;
     if (op == NULL)
-        return strcmp(a, b) == 0 && is_shaped(a) ? 0 : INFINITY;
+        return strcmp(a, b) == 0 ? 0 : INFINITY;
     if (bar_a == NULL || bar_b == NULL || bar_a - a != bar_b - b || memcmp(a, b, (size_t)(bar_a - a)) != 0)
         return INFINITY;
     double distance = 0;
@@ -72,8 +74,7 @@ double spk_key_distance(const char *a, const char *b)
         double x = 0, y = 0;
         if (row->near == NULL)
             continue;
-        const bool in_a = read_field(&rest_a, row->name, &x), in_b = read_field(&rest_b, row->name, &y);
-        if (in_a != in_b || (!in_a && !row->optional))
+        if (read_field(&rest_a, row->name, &x) != read_field(&rest_b, row->name, &y))
             return INFINITY;
         if (x != y)
             distance += row->weight * (row->is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
@@ -144,8 +145,7 @@ double spk_key_size_distance(const char *a, const char *b)
         double x = 0, y = 0;
         if (row->near == NULL)
             continue;
-        const bool in_a = read_field(&rest_a, row->name, &x), in_b = read_field(&rest_b, row->name, &y);
-        if (in_a != in_b || (!in_a && !row->optional))
+        if (read_field(&rest_a, row->name, &x) != read_field(&rest_b, row->name, &y))
             return INFINITY;
         if (x == y)
             continue;

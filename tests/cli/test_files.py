@@ -450,6 +450,23 @@ class Cache(CliTest):
         self.assertEqual(self.cli("cache", "path", "--store", self.path("x.db")).stdout.strip(), self.path("x.db"))
         self.assertEqual(self.cli("cache", "path", env={"SPARSEK_STORE": self.path("y.db")}).stdout.strip(), self.path("y.db"))
 
+    def test_every_operation_is_listed_in_words(self):
+        """Attention, whose sizes have short names in a key, was listed as its key."""
+        attention = "--queries 32 --keys 16 --depth 8 --budget 0.05"
+        for options, words in (
+            ("--op gemm --m 8 --n 8 --k 8 --groups 2 --group-axis rows --budget 0.05", "gemm f32 m=8 n=8 k=8, batch of about 2, groups along rows"),
+            (f"--op attention {attention} --dtype f16", "attention f16 queries=32 keys=16 depth=8"),
+            (f"--op attention {attention} --heads 4 --heads-kv 2 --causal --diagonal bottom_right --soft-cap", "keys=16 depth=8, 4 heads, 2 to one of K and V, causal, diagonal bottom right, soft cap"),
+            (f"--op attention {attention} --window-left 8 --diagonal top_left --batch 3", "depth=8, batch of about 3, window of about 8, limit to the left"),
+            (f"--op attention {attention} --block 8 --density 0.5 --lse", "depth=8 block 8, about 8 keys a query, LSE"),
+            (f"--op attention_backward {attention} --depth-v 4", "attention_backward f32 queries=32 keys=16 depth=8 depth_v=4"),
+        ):
+            self.cli("cache", "clear")
+            self.bench("tune", *options.split())
+            (entry,) = self.json("cache", "list")["results"]
+            self.assertIn(words, entry["problem"])
+            self.assertIn(entry["problem"], self.cli("cache", "list").stdout)
+
     def test_list_export_clear_import(self):
         self.assertIn("empty", self.cli("cache", "list").stdout)
         chosen = self.bench("tune", *SMALL)["results"][0]["chosen"]

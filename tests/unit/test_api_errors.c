@@ -224,6 +224,37 @@ static void wrong_problems(void **state)
 
 /* ---- tuning options */
 
+/* A pattern on a context that did not make it; a matrix is any context's. */
+static void pattern_of_another_context(void **state)
+{
+    (void)state;
+    const spk_spmm spmm = good_spmm();
+    const spk_attention attention = {SPK_SIZED(spk_attention), .queries = 4, .keys = 6, .depth = 2};
+    const spk_spmm_args args = good_args();
+    spk_context *other = NULL;
+    spk_plan *plan = NULL;
+    spk_report *report = NULL;
+    spk_matrix *matrix = NULL, *copy = NULL;
+    double tolerance = 0, want[32];
+    const char *const piece = "is of another context: make one in this context";
+    assert_int_equal(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = ""}, &other), SPK_OK);
+    expect(spk_plan_create(other, pattern, &spmm, NULL, &plan), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_plan_create(other, pattern, &attention, NULL, &plan), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_compute(other, pattern, &spmm, &args, NULL), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_oracle(other, pattern, &spmm, &args, SPK_FIRST_OUTPUT, NULL, 0, want, NULL), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_default_tolerance(other, pattern, &spmm, SPK_FIRST_OUTPUT, &tolerance), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_tune(other, pattern, &spmm, NULL, &report), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_race(other, pattern, &spmm, NULL, NULL, &report), SPK_ERR_ARGUMENT, other, piece);
+    assert_null(plan);
+    assert_null(report);
+    const spk_matrix_desc dense = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2, .nnz = 4};
+    assert_int_equal(spk_matrix_create(context, &dense, &matrix), SPK_OK);
+    assert_int_equal(spk_matrix_to_csr(other, matrix, &copy), SPK_OK);
+    spk_matrix_destroy(&copy);
+    spk_matrix_destroy(&matrix);
+    spk_context_destroy(&other);
+}
+
 static void wrong_options(void **state)
 {
     (void)state;
@@ -525,6 +556,7 @@ int main(void)
         cmocka_unit_test(newer_struct),
         cmocka_unit_test(wrong_patterns),
         cmocka_unit_test(wrong_problems),
+        cmocka_unit_test(pattern_of_another_context),
         cmocka_unit_test(wrong_options),
         cmocka_unit_test(wrong_runs),
         cmocka_unit_test(wrong_workspace),

@@ -321,6 +321,7 @@ static void test_distance_of_bad_text(void **state)
     static const char *const bad[] = {"",
                                       "|",
                                       "x|",
+                                      "v=1;op=spmm|",
                                       "v=1;op=spmm|m=1",
                                       "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=",
                                       "v=1;op=spmm|m=1;k=1;br=1;bc=1;nz=1;n=1;rs=0;ov=0;z=1",
@@ -331,6 +332,35 @@ static void test_distance_of_bad_text(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_true(isinf(spk_key_distance(good, bad[i])));
         assert_true(isinf(spk_key_distance(bad[i], good)));
+    }
+}
+
+/* Whichever number a problem lacks, its class is a key, which a store keeps, and is near to none that has the number. */
+static void test_any_number_may_be_missing(void **state)
+{
+    (void)state;
+    for (int i = 0; spk_op_at(i) != NULL; i++) {
+        const spk_op *op = spk_op_at(i);
+        for (const spk_key_row *left_out = op->key; left_out->name != NULL; left_out++) {
+            char whole[SPK_MAX_KEY_TEXT], part[SPK_MAX_KEY_TEXT];
+            if (left_out->near == NULL)
+                continue;
+            snprintf(whole, sizeof whole, "v=1;op=%s|", op->name);
+            snprintf(part, sizeof part, "%s", whole);
+            for (const spk_key_row *row = op->key; row->name != NULL; row++) {
+                const size_t end = strlen(whole), part_end = strlen(part);
+                if (row->near == NULL)
+                    continue;
+                snprintf(whole + end, sizeof whole - end, "%s=1;", row->name);
+                if (row != left_out)
+                    snprintf(part + part_end, sizeof part - part_end, "%s=1;", row->name);
+            }
+            if (spk_key_distance(part, part) != 0)
+                fail_msg("%s: a key without %s is none: %s", op->name, left_out->name, part);
+            assert_true(spk_key_size_distance(part, part) == 0);
+            assert_true(isinf(spk_key_distance(part, whole)) && isinf(spk_key_distance(whole, part)));
+            assert_true(isinf(spk_key_size_distance(part, whole)));
+        }
     }
 }
 
@@ -379,11 +409,17 @@ static void test_longest_key_fits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_separates),   cmocka_unit_test(test_other_operations),
-        cmocka_unit_test(test_alignment),        cmocka_unit_test(test_buckets),
-        cmocka_unit_test(test_fresh_topologies), cmocka_unit_test(test_transposed_looks_at_columns),
-        cmocka_unit_test(test_distance_orders),  cmocka_unit_test(test_distance_of_bad_text),
-        cmocka_unit_test(test_device_text),      cmocka_unit_test(test_longest_key_fits),
+        cmocka_unit_test(test_what_separates),
+        cmocka_unit_test(test_other_operations),
+        cmocka_unit_test(test_alignment),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_fresh_topologies),
+        cmocka_unit_test(test_transposed_looks_at_columns),
+        cmocka_unit_test(test_distance_orders),
+        cmocka_unit_test(test_distance_of_bad_text),
+        cmocka_unit_test(test_any_number_may_be_missing),
+        cmocka_unit_test(test_device_text),
+        cmocka_unit_test(test_longest_key_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,18 +38,19 @@ enum { FAKES = 8 };
 /* What kernel row i does; read by its run and by the device's clock. */
 typedef struct fake {
     fake_mode mode;
-    double us;           /* of a run of the whole problem */
-    double fixed_us;     /* of it, what does not shrink with a sample */
-    double param_us[8];  /* added for the first tunable's value v (0..7) */
-    double model_us;     /* what the cost model says; 0: us */
-    double sleep_us;     /* really spent */
-    double noise;        /* relative, one-sided, now and then much more */
-    double off;          /* added to every element of D, where it is right otherwise */
-    int slow_runs;       /* the first runs take 15 ms: the machine was busy */
-    double hot;          /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
-    double param_hot[8]; /* likewise, for the first tunable's value */
-    double disturbed;    /* share of the runs that other programs disturb: they take 40 times as long */
-    bool forbidden;      /* not applicable */
+    double us;            /* of a run of the whole problem */
+    double fixed_us;      /* of it, what does not shrink with a sample */
+    double param_us[8];   /* added for the first tunable's value v (0..7) */
+    double model_us;      /* what the cost model says; 0: us */
+    double sleep_us;      /* really spent */
+    double noise;         /* relative, one-sided, now and then much more */
+    double off;           /* added to every element of D, where it is right otherwise */
+    int slow_runs;        /* the first runs take 15 ms: the machine was busy */
+    double hot;           /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
+    double param_hot[8];  /* likewise, for the first tunable's value */
+    double disturbed;     /* share of the runs that other programs disturb: they take 40 times as long */
+    bool forbidden;       /* not applicable */
+    int forbidden_values; /* likewise with these values of the first tunable: bits */
     atomic_int runs;
 } fake;
 
@@ -144,10 +145,11 @@ static inline spk_status fake_bind(spk_bound *bound)
     static inline bool fake_applicable_##number##_##hash(const spk_problem *problem, const spk_device *device, const spk_params *params, \
                                                          const char **why)                                                               \
     {                                                                                                                                    \
-        (void)problem, (void)device, (void)params;                                                                                       \
-        if (fakes[number].forbidden)                                                                                                     \
+        (void)problem, (void)device;                                                                                                     \
+        const bool forbidden = fakes[number].forbidden || (fakes[number].forbidden_values >> (params->v[0] & 7) & 1) != 0;               \
+        if (forbidden)                                                                                                                   \
             *why = "the test forbids it";                                                                                                \
-        return !fakes[number].forbidden;                                                                                                 \
+        return !forbidden;                                                                                                               \
     }                                                                                                                                    \
     static const spk_kernel_ops fake_ops_##number##_##hash = {.applicable = fake_applicable_##number##_##hash,                           \
                                                               .predict_us = fake_predict_##number##_##hash,                              \

@@ -208,6 +208,38 @@ static void what_cannot_is_not_taken(void **state)
     bench_close(&b);
 }
 
+/* Nothing that was measured at the other size can run here: its row's other candidates can, and nobody waits. */
+static void a_sibling_decides(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, "");
+    fakes[0].forbidden = true;
+    fakes[1].forbidden_values = 2;
+    spk_choice choice = choose(&b);
+    must_be(&choice, "measured", "fake1");
+    assert_int_equal(choice.params.v[0], 0);
+    set_size(&b, 64);
+    fakes[0].forbidden = false; /* the model likes it better, and nothing was measured of it */
+    fakes[0].model_us = 1;
+    fakes[1].forbidden_values = 1;
+    fake_runs();
+    choice = choose(&b);
+    must_be(&choice, "nearest class, of n=23", "fake1");
+    assert_int_equal(choice.params.v[0], 1);
+    assert_true(choice.lasting && !choice.from_store);
+    assert_int_equal(fake_runs(), 0);
+    spk_report *report = NULL;
+    assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
+    assert_string_equal(report->origin, "nearest class, of n=23");
+    spk_report_release(&report);
+    set_size(&b, 100);
+    fakes[1].forbidden_values = 3; /* no candidate of the row: a race */
+    choice = choose(&b);
+    must_be(&choice, "measured", "fake0");
+    bench_close(&b);
+}
+
 /* Evidence of the class itself that a change has made incomplete meets the incumbent, as before: no neighbour hides that. */
 static void a_changed_kernel_is_measured(void **state)
 {
@@ -409,6 +441,7 @@ int main(void)
         cmocka_unit_test(whose_evidence),
         cmocka_unit_test(who_wants_more_gets_it),
         cmocka_unit_test(what_cannot_is_not_taken),
+        cmocka_unit_test(a_sibling_decides),
         cmocka_unit_test(a_changed_kernel_is_measured),
         cmocka_unit_test_setup_teardown(a_bundle_decides, begin, end),
         cmocka_unit_test_setup_teardown(another_machine_has_no_part_in_it, begin, end),

@@ -270,7 +270,7 @@ static const spk_key_row key[] = {{.name = "a", .exact = spk_key_a},
                                   {.name = "m", .near = spk_key_m_class, .weight = 1, .moves = 1},
                                   {.name = "n", .near = spk_key_n_class, .weight = 1, .moves = 2},
                                   {.name = "k", .near = spk_key_k_class, .weight = 1, .moves = 3},
-                                  {.name = "items", .near = spk_key_items, .weight = 1, .optional = true, .moves = 4},
+                                  {.name = "items", .near = spk_key_items, .weight = 1, .moves = 4},
                                   {.name = NULL}};
 
 const spk_op spk_op_gemm = {.id = SPK_GEMM,

@@ -77,6 +77,55 @@ static spk_status take(const look *l, spk_store *store, const char *key, bool gr
     return status;
 }
 
+/* What a row's fastest candidate took over what the model gave it; 0: nothing current was measured of the row. */
+static double slower_than_predicted(const look *l, const spk_report *report, const spk_kernel *kernel)
+{
+    double least_us = 0, factor = 0;
+    for (int i = 0; i < report->count; i++) {
+        const spk_evidence *e = &report->candidates[i];
+        const spk_kernel *of = NULL;
+        spk_params params;
+        if (e->status != SPK_CANDIDATE_OK || e->median_us <= 0 || e->predicted_us <= 0 || (least_us > 0 && e->median_us >= least_us) ||
+            strcmp(e->name, kernel->name) != 0 || !spk_evidence_current(l->tuner, e->name, e->params, e->hash, &of, &params))
+            continue;
+        least_us = e->median_us;
+        factor = e->median_us / e->predicted_us;
+    }
+    return factor;
+}
+
+/* Where nothing that a short race measured may win here, such as tiles wider than these columns: another candidate of the same rows, the
+ * one with the least time by the model and by how far the model was from the row's measured time. */
+static spk_status take_sibling(const look *l, spk_store *store, const char *key, spk_choice *choice, bool *found)
+{
+    spk_report *report = NULL;
+    spk_contender *contenders = NULL;
+    int count = 0, best = -1;
+    if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
+        return SPK_OK;
+    spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
+    for (int i = 0; status == SPK_OK && i < count; i++) {
+        const double factor = slower_than_predicted(l, report, contenders[i].kernel);
+        contenders[i].eligible = factor > 0;
+        contenders[i].predicted_us *= factor;
+    }
+    if (status == SPK_OK)
+        status = spk_evidence_rule_out(l->tuner, l->options, l->class, contenders, count);
+    if (status == SPK_OK && spk_contenders_predicted_best(contenders, count) >= 0)
+        status = spk_proved_best(l->tuner, l->problem, contenders, count, &best);
+    *found = status == SPK_OK && best >= 0;
+    if (*found) {
+        choice->kernel = contenders[best].kernel;
+        choice->params = contenders[best].params;
+    }
+    spk_contenders_release(l->tuner, &contenders, count);
+    if (*found && l->report != NULL)
+        *l->report = report;
+    else
+        spk_report_release(&report);
+    return status;
+}
+
 /* Tells in the report whose evidence it is. */
 static spk_status tell(const look *l, const spk_choice *choice)
 {
@@ -101,15 +150,18 @@ static spk_status from_bundle(const look *l, spk_store *bundle, const char *key,
     return tell(l, choice);
 }
 
-/* The nearest of a store's classes whose choice, or next best, may run here. */
+/* The nearest of a store's classes whose choice, or next best, may run here; else another candidate of such a class's rows. */
 static spk_status from_sizes(const look *l, spk_store *store, const char *key, spk_choice *choice, bool *found)
 {
     spk_store_sizes *sizes = NULL;
     SPK_TRY(spk_calloc(l->tuner->mem, 1, sizeof *sizes, &sizes));
     spk_status status = spk_store_near_sizes(store, key, farthest, sizes);
-    for (int i = 0; status == SPK_OK && i < sizes->count && !*found; i++) {
+    for (int look_at = 0; status == SPK_OK && look_at < 2 * sizes->count && !*found; look_at++) {
+        const bool sibling = look_at >= sizes->count;
+        const int i = sibling ? look_at - sizes->count : look_at;
         spk_choice made = {.why = "nearest class", .lasting = true, .passing = true};
-        status = take(l, store, sizes->key[i], sizes->distance[i] > same_choice, &made, found);
+        status = sibling ? take_sibling(l, store, sizes->key[i], &made, found)
+                         : take(l, store, sizes->key[i], sizes->distance[i] > same_choice, &made, found);
         if (status != SPK_OK || !*found)
             continue;
         spk_key_size_words(key, sizes->key[i], made.of, sizeof made.of);

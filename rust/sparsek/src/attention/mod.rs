@@ -397,7 +397,7 @@ impl Attention {
         raw
     }
 
-    /// The mask for the library, which does not look whose it is.
+    /// The mask for the library, which would call it a pattern.
     fn pattern(&self, context: &Context) -> Result<*mut sys::spk_pattern> {
         match &self.mask {
             None => Ok(ptr::null_mut()),

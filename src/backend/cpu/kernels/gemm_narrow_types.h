@@ -4,45 +4,27 @@
 #include "backend/cpu/kernels/gemm_narrow_plan.h"
 #include "base/half.h"
 
-#define REAL double
-#define REAL_BITS 64
-#define T(name) name##_f64
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/type_f64.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
 
 #include "backend/cpu/kernels/gemm_narrow.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
 
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/type_f32.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
 
 #include "backend/cpu/kernels/gemm_narrow.h"
-#undef STORED
-#undef S
 
-#define STORED uint16_t
-#define STORED_BF16 0
-#define S(name) name##_f16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_f16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 
 #include "backend/cpu/kernels/gemm_narrow.h"
-#undef STORED_BF16
-#undef S
 
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_bf16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 

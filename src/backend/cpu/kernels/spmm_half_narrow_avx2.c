@@ -3,33 +3,21 @@
 #include "backend/cpu/kernels/cost.h"
 #include "base/half.h"
 
-#define REAL float
-#define REAL_BITS 32
 #define VECTOR_BYTES 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
+
+#include "backend/cpu/kernels/type_f32.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/transpose.h"
-#undef STORED
-#undef S
 
-#define STORED uint16_t
-
-#define STORED_BF16 0
-#define S(name) name##_f16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_f16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/narrow_micro.h"
 
 #include "backend/cpu/kernels/narrow_spmm.h"
-#undef STORED_BF16
-#undef S
 
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_bf16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/narrow_micro.h"

@@ -7,10 +7,7 @@
 #define ROW spmm_portable
 #define VECTOR_BYTES 16
 
-#define REAL double
-#define REAL_BITS 64
-#define T(name) name##_f64
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/type_f64.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"
@@ -20,14 +17,8 @@
 #include "backend/cpu/kernels/tile_values.h"
 
 #include "backend/cpu/kernels/tile_spmm.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
 
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/type_f32.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"

@@ -1,32 +1,19 @@
 /* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h,
  * tile_micro.h, transpose.h and tile_values.h for float. A and B are converted while they are copied; sums are float. */
 
-#undef STORED
-#undef S
-#define STORED uint16_t
-
-#define STORED_BF16 0
-#define S(name) name##_f16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_f16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
 #include "backend/cpu/kernels/tile_spmm.h"
-#undef STORED_BF16
-#undef S
 
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/stored_half.h"
+#include "backend/cpu/kernels/type_bf16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
 #include "backend/cpu/kernels/tile_spmm.h"
-#undef STORED_BF16
-#undef S
-#undef STORED
 
 static spk_status tile_bind_half(spk_bound *bound)
 {

@@ -2,10 +2,7 @@
 #include "backend/cpu/kernels/cost.h"
 #include "base/half.h"
 
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vector.h"
+#include "backend/cpu/kernels/type_f32.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"

@@ -2,15 +2,12 @@
 #include "backend/cpu/kernels/cost.h"
 
 #if REAL_BITS == 64
-#define REAL double
-#define T(name) name##_f64
+#include "backend/cpu/kernels/type_f64.h"
 #define TILE_DTYPE SPK_F64
 #else
-#define REAL float
-#define T(name) name##_f32
+#include "backend/cpu/kernels/type_f32.h"
 #define TILE_DTYPE SPK_F32
 #endif
-#include "backend/cpu/kernels/vector.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
 #include "backend/cpu/kernels/tile_micro.h"

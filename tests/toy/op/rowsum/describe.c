@@ -144,7 +144,7 @@ static const spk_key_row key[] = {{.name = "t", .exact = key_dtype},
                                   {.name = "heads", .near = key_heads, .weight = 1},
                                   {.name = "m", .near = key_m, .weight = 1},
                                   {.name = "n", .near = key_n, .weight = 1},
-                                  {.name = "items", .near = spk_key_items, .weight = 1, .optional = true},
+                                  {.name = "items", .near = spk_key_items, .weight = 1},
                                   {.name = NULL}};
 
 const spk_op spk_op_rowsum = {.id = SPK_ROWSUM,
