@@ -13,7 +13,7 @@ enum { T(accumulators) = 27 };
 #else
 enum { T(accumulators) = 28 };
 #endif
-#if VECTOR_BYTES == 64 && !TILE_PAIRED /* each sum loads its element of A in the multiplication: the more rows share a row of B the better */
+#if VECTOR_BYTES == 64 && !TILE_PAIRED /* where each sum loads its element of A: the more rows share a row of B the better */
 enum { T(tallest) = 28, T(widest) = 6 };
 #define TILE_TALL(X)                                                                                                      \
     X(15, 1) X(16, 1) X(17, 1) X(18, 1) X(19, 1) X(20, 1) X(21, 1) X(22, 1) X(23, 1) X(24, 1) X(25, 1) X(26, 1) X(27, 1) X(28, 1)
