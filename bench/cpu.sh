@@ -5,7 +5,7 @@
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --threads  how many (default: all processors)
-# SPARSEK_MKL, SPARSEK_OPENBLAS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
+# SPARSEK_MKL, SPARSEK_OPENBLAS, SPARSEK_BLIS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
 # programs run, put `chrt -r 1` in front: then nothing else takes a core meanwhile. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
@@ -29,6 +29,9 @@ mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_NUM_THREADS=$threads
 # What OpenBLAS 0.3.21 and older take a newer processor for has no AVX-512; and its threads spin for long where other rows want the processors.
 if grep -q avx512bw /proc/cpuinfo; then export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-SkylakeX}; fi
+# BLIS 0.9 knows no AMD processor after Zen 3: 0 is Skylake-X.
+blis_is() { "$build/sparsek" info 2>/dev/null | grep "^  blis .*, $1," >/dev/null; }
+if grep -q avx512bw /proc/cpuinfo && blis_is generic && BLIS_ARCH_TYPE=0 blis_is skx; then export BLIS_ARCH_TYPE=0; fi
 export OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}
 failed=()
 
@@ -44,7 +47,7 @@ race() {
 # own WORD: the own rows of this build that have it in their names, with commas.
 own() { "$build/sparsek" info --json - | python3 -c "import json, sys; print(','.join(k['name'] for k in json.load(sys.stdin)['results'][0]['kernels'] if '$1' in k['name'] and k['kind'] == 'own'))"; }
 
-dense=mkl_dense,openblas_dense,onednn_dense
+dense=mkl_dense,openblas_dense,blis_dense,onednn_dense
 for step in "${steps[@]}"; do
     case "$step" in
     blocks) # beside the libraries' products of single blocks, and dense ones
@@ -53,7 +56,7 @@ for step in "${steps[@]}"; do
         done; done ;;
     elements) # a finite-element matrix beside MKL's BSR with its inspector
         for block in 3 6; do for n in 1 16; do
-            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,mkl_blocks"
+            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,blis_blocks,mkl_blocks"
         done; done ;;
     training)
         for block in 32 64 128; do

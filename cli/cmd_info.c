@@ -246,8 +246,9 @@ static void print_libraries(spk_context *context)
         if (spk_context_library(context, i, &info) != SPK_OK)
             continue;
         if (info.found)
-            printf("  %-12s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "",
-                   info.path ? cli_clean(info.path) : "");
+            printf("  %-12s%s%s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "",
+                   info.path ? cli_clean(info.path) : "", info.why && info.why[0] ? ": not used: " : "",
+                   info.why ? cli_clean(info.why) : "");
         else
             printf("  %-12snot found%s%s\n", info.name, info.why && info.why[0] ? ": " : "", info.why ? cli_clean(info.why) : "");
     }

@@ -217,6 +217,7 @@ int help_program(const cli_command *commands, int count, bool whole)
               "memory or disk; "
               "130 interrupted (what was measured is kept).\n"
               "\nEnvironment: SPARSEK_STORE (the store's file), SPARSEK_CACHE_DIR (the folder of store.db), SPARSEK_MKL, SPARSEK_OPENBLAS, "
+              "SPARSEK_BLIS, "
               "SPARSEK_ONEDNN, "
               "SPARSEK_CUDA, "
               "SPARSEK_NVRTC, SPARSEK_CUBLASLT, SPARSEK_CUBLAS, SPARSEK_CUSPARSE, SPARSEK_CUDNN and SPARSEK_NVML (full paths of libraries, "

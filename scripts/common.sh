@@ -27,7 +27,7 @@ install_packages() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-pthread libxsmm-dev python3 python3-venv scdoc)
+build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-openmp libxsmm-dev python3 python3-venv scdoc)
 test_packages=(g++ binutils abigail-tools doxygen libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
 
 # What a build for 64-bit Arm needs (cmake/aarch64.cmake); fails where the packages of that architecture cannot be had.
@@ -73,6 +73,20 @@ install_onednn() {
     [ -n "$onednn" ] && export SPARSEK_ONEDNN="$root/$onednn"
     return 0
 }
+
+# The build of BLIS that shares OpenMP's threads.
+find_blis() { find /usr/lib -path '*/blis-openmp/libblis.so.4' 2>/dev/null | head -n 1 || true; }
+
+# BLIS, likewise (4.5 MB).
+install_blis() {
+    local blis
+    [ -n "$(find_blis)" ] || (install_packages libblis4-openmp) || { echo "BLIS could not be installed: the race runs without it"; return 0; }
+    blis=$(find_blis)
+    if [ -n "$blis" ]; then export SPARSEK_BLIS=${SPARSEK_BLIS:-$blis}; fi
+}
+
+# For programs that are to find no vendor library: env "${no_vendors[@]}" PROGRAM.
+no_vendors=(SPARSEK_MKL=none SPARSEK_OPENBLAS=none SPARSEK_BLIS=none SPARSEK_ONEDNN=none)
 
 find_nvrtc() { find build/venv/lib/python*/site-packages/nvidia -name 'libnvrtc.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 

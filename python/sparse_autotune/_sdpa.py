@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from . import _ops
 from ._attention import attention, direct_attention, has_gradients, may_be_direct
 from ._block_mask import BlockMask
-from ._ops import CAUSAL, TOP_LEFT, forward_ad
+from ._ops import AS_QUERY, CAUSAL, TOP_LEFT, forward_ad
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _HALVES = (torch.float16, torch.bfloat16)
@@ -32,7 +32,7 @@ def _plain(tensor: Any) -> bool:
     """A strided tensor that is what it seems; those of tracers are, too."""
     kind = type(tensor)
     if kind is Tensor or kind is Parameter:
-        return tensor.layout is torch.strided  # type: ignore[no-any-return]
+        return tensor.layout is torch.strided and not tensor.is_nested  # a nested one says that it is strided
     if not isinstance(tensor, Tensor) or tensor.layout is not torch.strided or kind.__torch_function__ is not _NO_FUNCTION:
         return False
     return kind is FunctionalTensor or not is_traceable_wrapper_subclass(tensor)
@@ -221,6 +221,13 @@ def _four(tensor: Tensor) -> Tensor:
     return tensor if tensor.dim() == 4 else tensor[(None,) * (4 - tensor.dim())]
 
 
+def _as_query(query: Tensor, key: Tensor, value: Tensor, scale: float | None, words: Words) -> Tensor:
+    """sa.attention; where the heads of each row of query lie side by side, so do those of the result, as PyTorch has it."""
+    if query.shape[1] == 1 or query.shape[2] == 1 or query.stride(1) >= query.stride(2):
+        return attention(query, key, value, scale=scale, **words)
+    return attention(*(operand.transpose(1, 2) for operand in (query, key, value)), scale=scale, layout="bshd", **words).transpose(1, 2)
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -236,7 +243,8 @@ def scaled_dot_product_attention(
     query: [..., heads, queries, depth], key: [..., heads, keys, depth], value: [..., heads, keys, depth of value]; all of one dtype and
     on one device. Leading dimensions may be missing, and there may be more of them. The result is [..., heads, queries, depth of value],
     of the same dtype. With enable_gqa key and value may have fewer heads, which divide those of query. is_causal: query i sees the keys 0
-    to i, whatever the number of keys. scale: None is 1 / sqrt(depth). A query that sees no key gives 0.
+    to i, whatever the number of keys. scale: None is 1 / sqrt(depth). A query that sees no key gives 0. The result is contiguous, or, where
+    query is a view of [batch, queries, heads, depth], such a view: result.transpose(1, 2) is contiguous then.
 
     attn_mask is one of these:
 
@@ -259,7 +267,7 @@ def scaled_dot_product_attention(
     Errors are PyTorch's, and ValueError where an sa.BlockMask does not fit.
     """
     if attn_mask is None and dropout_p == 0.0 and may_be_direct():
-        made = direct_attention(query, key, value, 0, 0, 0, scale, 0.0, CAUSAL | TOP_LEFT if is_causal else 0, enable_gqa)
+        made = direct_attention(query, key, value, 0, 0, 0, scale, 0.0, AS_QUERY | CAUSAL | TOP_LEFT if is_causal else AS_QUERY, enable_gqa)
         if made is not NotImplemented:
             return made  # type: ignore[no-any-return]
     blocks = attn_mask if isinstance(attn_mask, BlockMask) else None
@@ -268,7 +276,7 @@ def scaled_dot_product_attention(
             check_mask("attn_mask", blocks, query, key)
         words = _words_of(query, key, attn_mask, is_causal)
         if words is not None:
-            made = attention(_four(query), _four(key), _four(value), scale=scale, **words)
+            made = _as_query(_four(query), _four(key), _four(value), scale, words)
             return made if query.dim() == 4 else made.reshape(*query.shape[:-1], value.shape[-1])
     dense: Any = attn_mask
     if blocks is not None:

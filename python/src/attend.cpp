@@ -202,7 +202,7 @@ void fill_problem(spk_attention *p, const Heads &q, const Heads &k, const Heads 
     p->stride_q = q.stride;
     p->stride_k = k.stride;
     p->stride_v = v.stride;
-    if (o.flags & FLAG_ROWS_FIRST) {
+    if ((o.flags & FLAG_ROWS_FIRST) || o.rows_first_out) {
         p->ldo = q.heads * v.depth;
         p->head_stride_o = v.depth;
     }
@@ -245,8 +245,9 @@ Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const Attend
     read_packing(&call, of_q, of_k, page_keys, o);
     read_mask(&call, of_q, of_k, o);
     read_tiles(&call, o);
-    call.row_dim = rows_first ? 1 : 2;
-    call.out_sizes = {of_q.batch, rows_first ? of_q.rows : of_q.heads, rows_first ? of_q.heads : of_q.rows, of_v.depth};
+    const bool rows_first_out = rows_first || o.rows_first_out;
+    call.row_dim = rows_first_out ? 1 : 2;
+    call.out_sizes = {of_q.batch, rows_first_out ? of_q.rows : of_q.heads, rows_first_out ? of_q.heads : of_q.rows, of_v.depth};
     call.lse_sizes = {of_q.batch, of_q.heads, of_q.rows};
     call.args.q = call.q.const_data_ptr();
     call.args.k = call.k.const_data_ptr();

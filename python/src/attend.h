@@ -21,6 +21,7 @@ struct AttendOptions {
     std::optional<Tensor> tile_numbers, tile_bits; /* both, with a mask */
     int64_t version;
     bool want_lse;
+    bool rows_first_out = false; /* O is [batch, rows, heads, depth], whatever the operands are */
 };
 
 /* One attention: O (out) = softmax(scale q k^T) v. */

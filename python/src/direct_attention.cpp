@@ -13,12 +13,30 @@ namespace {
 enum { Q, K, V, OPERANDS };
 enum { LEFT = OPERANDS, RIGHT, FIRST, SCALE, SOFTCAP, FLAGS, SHARED, ARGUMENTS };
 
-/* 1: yes; 0: no; -1: an exception is set. */
+/* Whether an attribute of a tensor is true. 1: yes; 0: no; -1: an exception is set. */
+int has(PyObject *tensor, PyObject *attribute)
+{
+    const Owned found(PyObject_GetAttr(tensor, attribute));
+    return found.get() == nullptr ? -1 : found.get() == Py_True;
+}
+
 int is_on_cpu(PyObject *tensor)
 {
     static PyObject *is_cpu = PyUnicode_InternFromString("is_cpu");
-    const Owned found(PyObject_GetAttr(tensor, is_cpu));
-    return found.get() == nullptr ? -1 : found.get() == Py_True;
+    return has(tensor, is_cpu);
+}
+
+/* A nested tensor says that it is strided, and has no sizes: PyTorch prints where they are asked for. 1: none is; 0: one is; -1: an
+ * exception is set. */
+int are_not_nested(PyObject *const *args)
+{
+    static PyObject *is_nested = PyUnicode_InternFromString("is_nested");
+    for (int i = 0; i < OPERANDS; i++) {
+        const int nested = has(args[i], is_nested);
+        if (nested != 0)
+            return nested < 0 ? -1 : 0;
+    }
+    return 1;
 }
 
 /* Whether autograd would keep something. 1: no; 0: yes; -1: an exception is set. */
@@ -28,9 +46,9 @@ int wants_no_gradient(PyObject *const *args)
     if (!aoti_torch_grad_mode_is_enabled())
         return 1;
     for (int i = 0; i < OPERANDS; i++) {
-        const Owned wanted(PyObject_GetAttr(args[i], requires_grad));
-        if (wanted.get() != Py_False)
-            return wanted.get() == nullptr ? -1 : 0;
+        const int wanted = has(args[i], requires_grad);
+        if (wanted != 0)
+            return wanted < 0 ? -1 : 0;
     }
     return 1;
 }
@@ -70,6 +88,12 @@ bool is_strided(const Tensor &t)
     return layout == aoti_torch_layout_strided();
 }
 
+/* Whether [batch, heads, rows, depth] is a view of [batch, rows, heads, depth], as that of a projection is. */
+bool lies_rows_first(const Tensor &t)
+{
+    return t.size(1) > 1 && t.size(2) > 1 && t.stride(1) < t.stride(2);
+}
+
 /* Whether the operands are on the CPU and fit, none of them empty. What does not is for the operator, or PyTorch, which say what is wrong.
  */
 bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, bool shared)
@@ -101,6 +125,8 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
         found = wants_no_gradient(args);
     if (found == 1)
         found = unwatched();
+    if (found == 1)
+        found = are_not_nested(args);
     for (int i = 0; i < OPERANDS && found == 1; i++)
         found = is_not_negated(args[i]);
     if (found != 1)
@@ -118,11 +144,11 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
             return -1;
     }
     const auto &[q, k, v] = *tensors;
-    try {
-        return fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True);
-    } catch (const std::exception &) { /* a nested tensor has no sizes */
+    if (!fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True))
         return 0;
-    }
+    o->rows_first_out = (o->flags & FLAG_AS_QUERY) && lies_rows_first(*q);
+    o->flags &= ~FLAG_AS_QUERY;
+    return 1;
 }
 
 } // namespace
@@ -141,7 +167,7 @@ PyObject *direct_attention(PyObject *, PyObject *const *args, Py_ssize_t count)
             Unlocked free;
             out = attended(attend_of(*tensors[Q], *tensors[K], *tensors[V], options));
         }
-        return to_python(*out);
+        return to_python(options.rows_first_out ? torch::stable::transpose(*out, 1, 2) : *out);
     });
 }
 

@@ -7,7 +7,8 @@ namespace sparse_autotune {
 
 /* FLAG_FACTOR: the result is multiplied with what `out` holds; of dense products, with the residual. FLAG_WIDE: sums of float16 and
  * bfloat16 are not rounded: the result is float32. FLAG_WHOLE: nothing lies behind the last group. Of attention: FLAG_ROWS_FIRST: tensors
- * are [batch, rows, heads, depth]; FLAG_TOP_LEFT and FLAG_BOTTOM_RIGHT say which key stands beside which query. */
+ * are [batch, rows, heads, depth]; FLAG_TOP_LEFT and FLAG_BOTTOM_RIGHT say which key stands beside which query. Only of
+ * direct_attention: FLAG_AS_QUERY: where the heads of each row of q lie side by side, so do those of the result. */
 enum : int64_t {
     FLAG_TRANS = 1,
     FLAG_RIGHT = 2,
@@ -21,7 +22,8 @@ enum : int64_t {
     FLAG_ROWS_FIRST = 1024,
     FLAG_CAUSAL = 2048,
     FLAG_TOP_LEFT = 4096,
-    FLAG_BOTTOM_RIGHT = 8192
+    FLAG_BOTTOM_RIGHT = 8192,
+    FLAG_AS_QUERY = 16384
 };
 
 /* Those that an operator knows. */

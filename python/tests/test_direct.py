@@ -241,6 +241,7 @@ NOT_DIRECT = {
     "no tensor": lambda q, k, v: (q, 3, v),
     "a sparse one": lambda q, k, v: (q.to_sparse(), k, v),
     "a nested one": lambda q, k, v: (torch.nested.nested_tensor(list(q)), k, v),
+    "a nested one last": lambda q, k, v: (q, k, torch.nested.nested_tensor(list(v))),
     "a quantized one": lambda q, k, v: (torch.quantize_per_tensor(q, 0.1, 0, torch.qint8), k, v),
     "without memory": lambda q, k, v: (q.to("meta"), k.to("meta"), v.to("meta")),
     "a negation": lambda q, k, v: (torch._neg_view(q), k, v),
@@ -250,9 +251,10 @@ NOT_DIRECT = {
 @direct
 @pytest.mark.parametrize("name", NOT_DIRECT)
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors", "ignore:.*quantize", "ignore::DeprecationWarning", "ignore::UserWarning")
-def test_attention_that_is_not_for_here(name):
+def test_attention_that_is_not_for_here(name, capfd):
     operands = NOT_DIRECT[name](*_band_operands(torch.float32))
     assert _C.direct_attention(*operands, 0, 0, 0, None, 0.0, 0, True) is NotImplemented
+    assert capfd.readouterr() == ("", "")
 
 
 @direct

@@ -89,6 +89,34 @@ def test_layouts(kind, dtype, device):
     torch.testing.assert_close(agrees(*given, is_causal=True), ours(q, k, v, is_causal=True))
 
 
+@pytest.mark.parametrize("way", ["plain", "mask", "gradients", "compiled"])
+def test_the_result_lies_as_query(way, dtype, device, counted):
+    """So that result.transpose(1, 2).view(batch, queries, -1) is one, as it is of PyTorch's result."""
+
+    def rows_first(heads, rows):
+        return drawn(2, rows, heads, 16, dtype=dtype, device=device).transpose(1, 2)
+
+    torch._dynamo.reset()
+    function = torch.compile(ours, backend="aot_eager", fullgraph=True) if way == "compiled" else ours
+    k = rows_first(2, 33)
+    mask = sa.BlockMask.from_pairs(torch.rand(19, 33) < 0.8, 16).to(device) if way == "mask" else None
+    for heads, rows in ((4, 19), (4, 1), (2, 19)):
+        q = rows_first(heads, rows).requires_grad_(way == "gradients")
+        seen = mask if rows == 19 else None
+        for causal in (False, True):
+            made = function(q, k, k, seen, is_causal=causal, enable_gqa=True)
+            made.detach().transpose(1, 2).view(2, rows, heads * 16)
+            torch.testing.assert_close(made, ours(q.contiguous(), k, k, seen, is_causal=causal, enable_gqa=True))
+            assert made.requires_grad is q.requires_grad
+    contiguous = function(q.detach().contiguous(), k, k, seen)
+    assert contiguous.is_contiguous()
+    assert len(counted) >= (0 if dtype is torch.float64 and device == "cuda" else 6)
+    if way == "plain":
+        made = ours(rows_first(1, 19), k[:, :1], k[:, :1])
+        assert made.shape == (2, 1, 19, 16) and made.is_contiguous()
+        assert ours(q[0], k[0], k[0]).transpose(0, 1).is_contiguous()
+
+
 @pytest.mark.parametrize("given", [(0, 2, 3, 4, 8), (2, 0, 3, 4, 8), (2, 2, 0, 4, 8), (2, 2, 3, 0, 8), (2, 2, 3, 4, 0)], ids=str)
 def test_empty(given, device):
     batch, heads, queries, keys, depth = given
@@ -272,12 +300,19 @@ def test_others_are_left_to_pytorch(counted):
     assert not counted
 
 
+@pytest.mark.parametrize("layout", [torch.jagged, torch.strided], ids=str)
 @pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
-def test_nested_tensors(counted):
-    q = torch.nested.nested_tensor([torch.randn(n, 2, 8) for n in (4, 7)], layout=torch.jagged).transpose(1, 2)
-    for made, want in zip(ours(q, q, q).unbind(), pytorch(q, q, q).unbind(), strict=True):
-        torch.testing.assert_close(made, want)
-    assert not counted
+def test_nested_tensors(layout, counted, capfd):
+    rows = [torch.randn(2, n, 8) for n in (4, 7)]
+    q = torch.nested.nested_tensor(rows)
+    if layout is torch.jagged:
+        q = torch.nested.nested_tensor([item.transpose(0, 1) for item in rows], layout=layout).transpose(1, 2)
+    for words in ({}, {"scale": 2}):
+        for made, want in zip(ours(q, q, q, **words).unbind(), pytorch(q, q, q, **words).unbind(), strict=True):
+            torch.testing.assert_close(made, want)
+    with pytest.raises((RuntimeError, ValueError)):  # of PyTorch
+        ours(q, torch.randn(2, 2, 7, 8), q.transpose(1, 2))
+    assert not counted and capfd.readouterr() == ("", "")
 
 
 Q = torch.zeros(2, 4, 5, 8)

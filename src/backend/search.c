@@ -237,9 +237,10 @@ static bool decided_by_wish(const spk_library_names *names, spk_library_file *fi
 void spk_library_search(const spk_library_names *names, spk_library_file *file)
 {
     memset(file, 0, sizeof *file);
+    const char *slash = strrchr(names->files[0] != NULL ? names->files[0] : "", '/');
     if (!decided_by_wish(names, file) && !search_usual(names, file))
         snprintf(file->why, sizeof file->why, "no %s in LD_LIBRARY_PATH, the loader's folders or $VIRTUAL_ENV/lib; set %s to its full path",
-                 names->files[0], names->variable);
+                 slash != NULL ? slash + 1 : names->files[0], names->variable);
 }
 
 void spk_library_search_places(const spk_library_names *names, const spk_library_places *places, spk_library_file *file)

@@ -10,7 +10,7 @@
  * names in the first folder that has one. */
 typedef struct spk_library_names {
     const char *name, *variable;
-    const char *const *files; /* ends with NULL */
+    const char *const *files; /* names, or paths below a folder; ends with NULL */
 } spk_library_names;
 
 typedef struct spk_library_file {

@@ -25,18 +25,19 @@ static int quota_threads(void)
     return threads < MOST_THREADS ? (int)threads : MOST_THREADS;
 }
 
+int spk_probe_processors(void)
+{
+    cpu_set_t set;
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : online > 0 ? (int)online : 1;
+}
+
 int spk_probe_threads(void)
 {
     const char *wanted = spk_environment_value("OMP_NUM_THREADS");
     const long asked = wanted != NULL && isdigit((unsigned char)wanted[0]) ? strtol(wanted, NULL, 10) : 0;
     if (asked > 0)
         return asked < MOST_THREADS ? (int)asked : MOST_THREADS;
-    cpu_set_t set;
-    int threads = 1;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        threads = CPU_COUNT(&set);
-    else if (sysconf(_SC_NPROCESSORS_ONLN) > 0)
-        threads = (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int quota = quota_threads();
+    const int threads = spk_probe_processors(), quota = quota_threads();
     return threads < quota ? threads : quota;
 }

@@ -54,7 +54,7 @@ edited cuda/model/attention_sm90.c # a model chooses; what it chooses from stays
 hashes "$root/src" | diff - "$work/before" >/dev/null || { echo "hashes: they depend on the folder"; exit 1; }
 if [ -n "$build" ]; then
     while read -r row hash; do
-        [[ $row =~ ^(spmm|sddmm|gemm|reference|cublas|cusparse_|mkl|onednn|openblas) ]] || continue
+        [[ $row =~ ^(spmm|sddmm|gemm|reference|cublas|cusparse_|blis|mkl|onednn|openblas) ]] || continue
         case "$(uname -m) $row" in "x86_64 "*_neon | "aarch64 "*_avx2 | "aarch64 "*_avx512 | "aarch64 "*_amx) continue ;; esac # built for other processors
         grep -q "SPK_SOURCE_HASH=[\\\\\"]*$hash.*/$row\.c\"" "$build/compile_commands.json" || { echo "hashes: $build has another hash for $row than $hash"; exit 1; }
     done <"$work/before"

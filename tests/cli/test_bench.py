@@ -167,7 +167,7 @@ class Bench(CliTest):
         for device in one["devices"][1:]:
             self.assertRegex(device["device"], r"^cuda")
             self.assertTrue(device["why"] or device["memory_bytes"] > 0)
-        self.assertEqual({l["name"] for l in one["libraries"] if l["device"] == "cpu"}, {"openblas", "mkl", "onednn", "libxsmm"})
+        self.assertEqual({l["name"] for l in one["libraries"] if l["device"] == "cpu"}, {"openblas", "blis", "mkl", "onednn", "libxsmm"})
         self.assertIn("Devices of this machine\n  cpu", self.cli("info").stdout)
 
     def test_second_run_comes_from_the_store(self):

@@ -33,7 +33,7 @@ class Check(CliTest):
             done = self.cli("check", "--cases", "12", "--seed", "1715931158", preexec_fn=limit)
             self.assertIn(": 0 failures", done.stdout)
             if "address space" in done.stdout:
-                self.assertRegex(done.stdout, r"\n(openblas|mkl|onednn|libxsmm)\w+: not applicable \d+ times? for want of memory \(.*address space")
+                self.assertRegex(done.stdout, r"\n(openblas|blis|mkl|onednn|libxsmm)\w+: not applicable \d+ times? for want of memory \(.*address space")
 
     def test_same_seed_same_outcome(self):
         runs = [self.json("check", "--cases", "15", "--seed", "11", "--only", "reference,spmm_portable")["results"] for _ in range(2)]

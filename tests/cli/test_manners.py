@@ -9,7 +9,7 @@ import time
 import support
 from support import SMALL, SMALL_CLASS, CliTest
 
-NO_LIBRARIES = {"SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"}
+NO_LIBRARIES = {"SPARSEK_BLIS": "none", "SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"}
 
 
 class Tables(CliTest):

@@ -35,6 +35,7 @@ KINDS = ["malloc", "open", "read", "write", "fsync", "mmap", "pthread_create", "
 TRIES = 6  # calls of each kind and mode of one command, without --all
 EARLY = 400  # calls for memory in which a context is made, and libraries are looked for
 WRITTEN_ASIDE = 3  # files of one command at which a quit is tried
+NO_LIBRARIES = {"SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none", "SPARSEK_BLIS": "none", "SPARSEK_ONEDNN": "none"}
 TUNED = ["--m", "64", "--k", "64", "--block", "16", "--density", "0.3", "--budget", "0.05"]
 
 # Each command, and the files that it writes. The folder holds a.mtx, a.safetensors, b.npy, old.json (an export) and s.db, a store of three decisions.
@@ -72,7 +73,7 @@ class Trial:
 
     def run(self, arguments, threads=1, vendors=False, **env):
         """Its exit code (None: it hung) and what it said."""
-        libraries = {"SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"} if threads > 1 else {} if vendors else {"SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none", "SPARSEK_ONEDNN": "none"}
+        libraries = {"SPARSEK_BLIS": "none", "SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"} if threads > 1 else {"SPARSEK_BLIS": "none"} if vendors else NO_LIBRARIES  # BLIS ends the process where memory fails
         command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "cache") else [self.program, *arguments, "-q"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.env, **libraries, **env}, capture_output=True, encoding="utf-8", errors="replace",
@@ -100,7 +101,7 @@ def make_template(trial, template):
              ["cache", "export", "old.json", "--store", "s.db"],
              ["run", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
     for step in steps:
-        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, "SPARSEK_MKL": "none", "SPARSEK_OPENBLAS": "none", "SPARSEK_ONEDNN": "none"}, capture_output=True, text=True)
+        done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, **NO_LIBRARIES}, capture_output=True, text=True)
         if done.returncode != 0:
             raise SystemExit(f"sparsek {' '.join(step)}: exit {done.returncode}\n{done.stderr}")
     for path in trial.folder.iterdir():

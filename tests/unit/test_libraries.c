@@ -6,11 +6,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
+#include "backend/search.h"
 #include "base/clock.h"
 
 static spk_device *open_device(int threads)
@@ -22,7 +24,7 @@ static spk_device *open_device(int threads)
 }
 
 typedef struct saved_environment {
-    char *openblas, *mkl, *onednn;
+    char *openblas, *blis, *mkl, *onednn;
 } saved_environment;
 
 static char *copy_variable(const char *name)
@@ -45,7 +47,8 @@ static int save(void **state)
     saved_environment *saved = malloc(sizeof *saved);
     if (saved == NULL)
         return -1;
-    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_MKL"), copy_variable("SPARSEK_ONEDNN")};
+    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_BLIS"), copy_variable("SPARSEK_MKL"),
+                                 copy_variable("SPARSEK_ONEDNN")};
     *state = saved;
     return 0;
 }
@@ -54,6 +57,7 @@ static int restore(void **state)
 {
     saved_environment *saved = *state;
     restore_variable("SPARSEK_OPENBLAS", saved->openblas);
+    restore_variable("SPARSEK_BLIS", saved->blis);
     restore_variable("SPARSEK_MKL", saved->mkl);
     restore_variable("SPARSEK_ONEDNN", saved->onednn);
     free(saved);
@@ -160,12 +164,15 @@ static void another_library_is_refused(void **state)
     if (path == NULL)
         skip();
     setenv("SPARSEK_OPENBLAS", path, 1);
+    setenv("SPARSEK_BLIS", path, 1);
     setenv("SPARSEK_MKL", path, 1);
     setenv("SPARSEK_ONEDNN", path, 1);
     spk_device *device = open_device(1);
     void *handle = NULL;
     assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
     assert_non_null(strstr(spk_error_message(0), "cblas_sgemm"));
+    assert_int_equal(spk_library_open(device, "blis", &handle), SPK_ERR_UNAVAILABLE);
+    assert_non_null(strstr(spk_error_message(0), "bli_thread_set_num_threads"));
     assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
     assert_non_null(strstr(spk_error_message(0), "libmkl_rt"));
     assert_int_equal(spk_library_open(device, "onednn", &handle), SPK_ERR_UNAVAILABLE);
@@ -238,8 +245,54 @@ static void the_key_follows_the_file(void **state)
     assert_string_equal(key[0], key[1]);
     assert_string_not_equal(key[1], key[2]);
     assert_non_null(strstr(key[2], ":77:"));
+    char *core = copy_variable("OPENBLAS_CORETYPE");
+    for (int i = 0; i < 2; i++) { /* what it takes the processor for decides how fast it is */
+        struct spk_libraries *libraries = NULL;
+        if (i == 0)
+            setenv("OPENBLAS_CORETYPE", "Some;core", 1);
+        else
+            unsetenv("OPENBLAS_CORETYPE");
+        assert_int_equal(spk_libraries_find(&spk_mem_system, 2, &libraries), SPK_OK);
+        spk_libraries_key(libraries, key[i], sizeof key[i]);
+        spk_libraries_release(&libraries);
+    }
+    restore_variable("OPENBLAS_CORETYPE", core);
+    assert_string_not_equal(key[0], key[1]);
+    assert_non_null(strstr(key[0], ":#"));
     unlink(link_path);
     unlink(file);
+    rmdir(folder);
+}
+
+/* In each folder the names in their order, which may be paths; what is not found is called by its file's name. */
+static void names_are_tried_in_order(void **state)
+{
+    (void)state;
+    static const char *const files[] = {"inner/libsparsek-none.so", "libsparsek-none.so", NULL};
+    const spk_library_names names = {"none", "SPARSEK_NONE", files};
+    char folder[] = "/tmp/sparsek-order-XXXXXX", inner[64], paths[2][96];
+    char *before = copy_variable("LD_LIBRARY_PATH");
+    assert_non_null(mkdtemp(folder));
+    snprintf(inner, sizeof inner, "%s/inner", folder);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    setenv("LD_LIBRARY_PATH", folder, 1);
+    spk_library_file file;
+    spk_library_search(&names, &file);
+    assert_false(file.found);
+    assert_non_null(strstr(file.why, "no libsparsek-none.so in"));
+    for (int i = 1; i >= 0; i--) { /* the second name alone, then both */
+        snprintf(paths[i], sizeof paths[i], "%s/%s", folder, files[i]);
+        FILE *stream = fopen(paths[i], "w");
+        assert_non_null(stream);
+        fclose(stream);
+        spk_library_search(&names, &file);
+        assert_true(file.found);
+        assert_string_equal(file.path, paths[i]);
+    }
+    restore_variable("LD_LIBRARY_PATH", before);
+    for (int i = 0; i < 2; i++)
+        unlink(paths[i]);
+    rmdir(inner);
     rmdir(folder);
 }
 
@@ -267,6 +320,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finding_opens_nothing_and_is_fast),
+        cmocka_unit_test(names_are_tried_in_order),
         cmocka_unit_test_setup_teardown(a_variable_forbids_or_misleads, save, restore),
         cmocka_unit_test_setup_teardown(a_broken_library_only_loses_its_rows, save, restore),
         cmocka_unit_test_setup_teardown(another_library_is_refused, save, restore),

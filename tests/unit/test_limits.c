@@ -255,6 +255,7 @@ static int make_code_within(void *kib)
     const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1};
     char why[512] = "";
     setenv("SPARSEK_OPENBLAS", "none", 1);
+    setenv("SPARSEK_BLIS", "none", 1);
     setenv("SPARSEK_MKL", "none", 1);
     setenv("SPARSEK_ONEDNN", "none", 1);
     if (spk_context_create(&options, &context) != SPK_OK || !leave_kib(*(const int *)kib))

@@ -16,8 +16,8 @@
 #include "registry/registry.h"
 #include "unit/vendor_trial.h"
 
-static const char *const rows[] = {"openblas_blocks", "openblas_dense", "mkl_bsr",       "mkl_blocks",
-                                   "mkl_dense",       "onednn_dense",   "libxsmm_blocks"};
+static const char *const rows[] = {"openblas_blocks", "openblas_dense", "blis_blocks",  "blis_dense",    "mkl_bsr",
+                                   "mkl_blocks",      "mkl_dense",      "onednn_dense", "libxsmm_blocks"};
 enum { ROWS = sizeof rows / sizeof rows[0], CASES = 250, ENOUGH_US = 40000000 };
 
 static void rows_compute_what_they_claim(void **state)
@@ -130,7 +130,8 @@ static void static_rows_want_values_first(void **state)
     spk_backend_cpu.close(&device);
 }
 
-/* Every row bound once and run by four threads at a time, each with its workspace; OpenBLAS' two rows want different numbers of threads. */
+/* Every row bound once and run by four threads at a time, each with its workspace; OpenBLAS' and BLIS' two rows want different numbers of
+ * threads. */
 enum { CALLERS = 4, RUNS = 6 };
 
 typedef struct caller {

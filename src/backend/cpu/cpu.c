@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "base/processors.h"
 
-enum { KEY_BYTES = 768 };
+enum { KEY_BYTES = 1024 };
 
 static spk_status cpu_open(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **out)
 {

@@ -35,7 +35,7 @@ void spk_epilogue_f64(const spk_problem *problem, const spk_args *args, const do
 /* True where D = alpha * acc needs nothing else and D is row-major: kernels store straight from registers. */
 bool spk_epilogue_is_plain(const spk_problem *problem, const spk_args *args);
 
-/* Vendor libraries (vendor/library.c). names: "openblas", "mkl", "onednn", "libxsmm". */
+/* Vendor libraries (vendor/library.c). names: "openblas", "blis", "mkl", "onednn", "libxsmm". */
 bool spk_library_found(const spk_device *device, const char *name);
 const char *spk_library_why(const spk_device *device, const char *name); /* where it is not found: as long as the device lives */
 /* Symbol of a library, opened at first use; SPK_ERR_UNAVAILABLE with what was tried. */
@@ -47,7 +47,7 @@ spk_status spk_libraries_find(const spk_mem *mem, int threads, struct spk_librar
 void spk_libraries_release(struct spk_libraries **libraries);
 int spk_libraries_count(void);
 spk_status spk_libraries_info(struct spk_libraries *libraries, int index, spk_library_info *info); /* may open */
-/* "openblas:/real/path:size:mtime_ns;mkl:...": what belongs in the key. */
+/* "openblas:/real/path:size:mtime_ns:core;mkl:...": what belongs in the key; core: where the environment chooses one. */
 bool spk_libraries_lack_stack(const struct spk_libraries *libraries); /* the calling thread's is too small for one that was found */
 void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size_t size);
 

@@ -10,12 +10,29 @@
 
 #include "backend/search.h"
 #include "backend/cpu/vendor/vendor.h"
+#include "base/environment.h"
 #include "base/hash.h"
 
-enum { LIBRARIES = 4, LIBXSMM = 3, KEY_PATH_BYTES = 96 };
+enum { LIBRARIES = 5, LIBXSMM = 4, KEY_PATH_BYTES = 96, KEY_CORE_BYTES = 32 };
 enum { UNOPENED, OPEN, BROKEN };
 
-static const char *const openblas_files[] = {"libopenblas.so.0", "libopenblas.so", NULL};
+/* Builds that share OpenMP's threads with us come first (Debian's, Fedora's): those with threads of their own wait while ours still spin,
+ * and the other way round. */
+static const char *const openblas_files[] = {
+#ifdef SPK_HAVE_OPENMP
+    "openblas-openmp/libopenblas.so.0",
+    "libopenblaso.so.0",
+#endif
+    "libopenblas.so.0",
+    "libopenblas.so",
+    NULL,
+};
+static const char *const blis_files[] = {
+#ifdef SPK_HAVE_OPENMP
+    "blis-openmp/libblis.so.4",
+#endif
+    "libblis-mt.so.5",          "libblis-mt.so", "libblis.so.4", "libblis.so", NULL,
+};
 static const char *const mkl_files[] = {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1", "libmkl_rt.so", NULL};
 static const char *const onednn_files[] = {"libdnnl.so.3", "libdnnl.so", NULL};
 static const char *const no_files[] = {NULL};
@@ -26,14 +43,22 @@ static const struct {
     void (*version)(void *handle, char *text, size_t size);
     /* what it takes is there; asked before it is opened. NULL: it takes nothing unasked */
     bool (*fits)(int threads, int had, char *why, size_t size);
+    const char *core; /* the variable that tells it which processor to take this one for; NULL: it has none */
+    bool deep; /* its functions find each other by names that another library of the program may have, too (sgemm_): its own come first */
 } known[LIBRARIES] = {
-    {{"openblas", "SPARSEK_OPENBLAS", openblas_files}, spk_openblas_prepare, spk_openblas_version, spk_openblas_fits},
-    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits},
-    {{"onednn", "SPARSEK_ONEDNN", onednn_files}, spk_onednn_prepare, spk_onednn_version, spk_onednn_fits},
+    {{"openblas", "SPARSEK_OPENBLAS", openblas_files},
+     spk_openblas_prepare,
+     spk_openblas_version,
+     spk_openblas_fits,
+     "OPENBLAS_CORETYPE",
+     true},
+    {{"blis", "SPARSEK_BLIS", blis_files}, spk_blis_prepare, spk_blis_version, spk_blis_fits, "BLIS_ARCH_TYPE", true},
+    {{"mkl", "SPARSEK_MKL", mkl_files}, spk_mkl_prepare, spk_mkl_version, spk_mkl_fits, NULL, false},
+    {{"onednn", "SPARSEK_ONEDNN", onednn_files}, spk_onednn_prepare, spk_onednn_version, spk_onednn_fits, NULL, false},
 #ifdef SPK_HAVE_LIBXSMM
-    {{"libxsmm", "", no_files}, spk_libxsmm_prepare, NULL, spk_libxsmm_fits},
+    {{"libxsmm", "", no_files}, spk_libxsmm_prepare, NULL, spk_libxsmm_fits, NULL, false},
 #else
-    {{"libxsmm", "", no_files}, NULL, NULL, NULL},
+    {{"libxsmm", "", no_files}, NULL, NULL, NULL, NULL, false},
 #endif
 };
 
@@ -191,10 +216,21 @@ const char *spk_library_why(const spk_device *device, const char *name)
     return "its library was not found";
 }
 
+/* The sanitizers' dlopen ends the process where it meets RTLD_DEEPBIND. */
+static int open_flags(int index)
+{
+#ifdef RTLD_DEEPBIND
+    if (known[index].deep && dlsym(RTLD_DEFAULT, "__sanitizer_print_stack_trace") == NULL)
+        return RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+    (void)index;
+    return RTLD_NOW | RTLD_LOCAL;
+}
+
 /* false: why says why not. LIBXSMM is linked in: it has no handle. */
 static bool open_file(int index, const char *path, void **handle, char *why, size_t size)
 {
-    *handle = index == LIBXSMM ? NULL : dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    *handle = index == LIBXSMM ? NULL : dlopen(path, open_flags(index));
     if (*handle != NULL || index == LIBXSMM)
         return true;
     const char *error = dlerror();
@@ -280,7 +316,7 @@ bool spk_library_function(void *handle, const char *name, void *function)
     return address != NULL;
 }
 
-/* A path that is long or has unusual characters is known by its hash, so that a key stays one short word. */
+/* A path (or a processor's name) that is long or has unusual characters is known by its hash, so that a key stays one short word. */
 static void key_path(const char *path, char *text, size_t size)
 {
     static const char usual[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+";
@@ -298,8 +334,10 @@ void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size
         buffer[0] = '\0';
     for (int i = 0; i < LIBRARIES && used < size; i++) {
         const entry *e = &libraries->entries[i];
-        char path[KEY_PATH_BYTES];
+        char path[KEY_PATH_BYTES], core[KEY_CORE_BYTES];
+        const char *wish = known[i].core != NULL ? spk_environment(known[i].core) : NULL;
         key_path(e->file.path, path, sizeof path);
+        key_path(wish != NULL ? wish : "", core, sizeof core);
         const char *separator = i > 0 ? ";" : "", *name = known[i].names.name;
         int wrote;
         if (!e->file.found)
@@ -307,8 +345,8 @@ void spk_libraries_key(const struct spk_libraries *libraries, char *buffer, size
         else if (i == LIBXSMM)
             wrote = snprintf(buffer + used, size - used, "%s%s:%s", separator, name, e->version);
         else
-            wrote = snprintf(buffer + used, size - used, "%s%s:%s:%lld:%lld", separator, name, path, (long long)e->file.bytes,
-                             (long long)e->file.mtime_ns);
+            wrote = snprintf(buffer + used, size - used, "%s%s:%s:%lld:%lld%s%s", separator, name, path, (long long)e->file.bytes,
+                             (long long)e->file.mtime_ns, core[0] != '\0' ? ":" : "", core);
         used += wrote > 0 ? (size_t)wrote : 0;
     }
 }

@@ -1,10 +1,9 @@
 /* What a vendor library takes without asking, and what becomes of the process where it is not there: LIBXSMM would jump into code that may
  * not be executed, takes 128 KiB of the stack to make it, and uses its tables without looking whether it got them; OpenBLAS starts its
- * threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; MKL ends the process where its
- * parts or buffers find no room. */
+ * threads when it is opened, raises SIGINT where it cannot, and asks for their buffers again and again; BLIS does not look whether the
+ * threads of a call could be started, and ends the process where its buffers find no room, as MKL does where its parts or buffers do. */
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,9 +15,20 @@
 #include "backend/cpu/vendor/vendor.h"
 #include "base/environment.h"
 #include "base/free_memory.h"
+#include "base/processors.h"
 #include "base/threads.h"
 
-enum { MIB = 1 << 20, BUFFER_MIB = 128, HEAP_MIB = 64, USUAL_STACK_MIB = 8, OTHERS_MIB = 64, MKL_PARTS_MIB = 512, ONEDNN_MIB = 256 };
+enum {
+    MIB = 1 << 20,
+    BUFFER_MIB = 128,
+    HEAP_MIB = 64,
+    USUAL_STACK_MIB = 8,
+    OTHERS_MIB = 64,
+    MKL_PARTS_MIB = 512,
+    ONEDNN_MIB = 256,
+    BLIS_MIB = 64,
+    BLIS_THREAD_MIB = 32
+};
 /* LIBXSMM 1.17 takes 10.4 MiB for its tables; the code of one plan and the stack that makes it take less than one. */
 enum { LIBXSMM_TABLES_MIB = 11, LIBXSMM_CODE_MIB = 2 };
 
@@ -82,8 +92,7 @@ bool spk_stack_suffices(size_t bytes)
 static int threads_at_start(void)
 {
     static const char *const names[] = {"OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS"};
-    cpu_set_t set;
-    int processors = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    const int processors = spk_probe_processors();
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *text = spk_environment(names[i]);
         const int wanted = text != NULL ? atoi(text) : 0;
@@ -115,6 +124,14 @@ static bool has_room(int64_t needed_mib, int threads, char *why, size_t size)
     return false;
 }
 
+static bool may_start(int threads, char *why, size_t size)
+{
+    if (spk_threads_startable(threads))
+        return true;
+    snprintf(why, size, "it starts %d threads, and a limit (ulimit -u, a control group) lets this process start no more", threads);
+    return false;
+}
+
 bool spk_libxsmm_fits(int threads, int had, char *why, size_t size)
 {
     (void)threads;
@@ -124,6 +141,14 @@ bool spk_libxsmm_fits(int threads, int had, char *why, size_t size)
 bool spk_mkl_fits(int threads, int had, char *why, size_t size)
 {
     return has_room(MKL_PARTS_MIB + (threads - had) * (BUFFER_MIB + stack_mib()), threads, why, size);
+}
+
+bool spk_blis_fits(int threads, int had, char *why, size_t size)
+{
+    (void)had;
+    if (!has_room(BLIS_MIB + threads * (BLIS_THREAD_MIB + stack_mib()), threads, why, size))
+        return false;
+    return may_start(threads - 1, why, size);
 }
 
 bool spk_onednn_fits(int threads, int had, char *why, size_t size)
@@ -142,9 +167,5 @@ bool spk_openblas_fits(int threads, int had, char *why, size_t size)
     /* Its threads and ours, which call it block by block, have a buffer each. */
     if (!has_room(OTHERS_MIB + (more + 1) * (BUFFER_MIB + HEAP_MIB + stack_mib()) + (int64_t)threads * BUFFER_MIB, most, why, size))
         return false;
-    if (!spk_threads_startable(more))
-        snprintf(why, size, "it starts %d threads, and a limit (ulimit -u, a control group) lets this process start no more", more);
-    else
-        return true;
-    return false;
+    return may_start(more, why, size);
 }

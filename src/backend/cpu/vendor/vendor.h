@@ -3,6 +3,8 @@
 #ifndef SPK_BACKEND_CPU_VENDOR_VENDOR_H
 #define SPK_BACKEND_CPU_VENDOR_VENDOR_H
 
+#include <pthread.h>
+
 #include "backend/cpu/cpu.h"
 
 /* ------------------------------------------------------------------------------------------------ libraries */
@@ -14,10 +16,12 @@ typedef struct spk_opened {
 
 /* Makes a freshly opened library ready and checks that it is usable: called once, under a lock. false: why says what is wrong. */
 bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
+bool spk_blis_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 bool spk_onednn_prepare(void *handle, const spk_opened *opened, char *why, size_t size);
 /* Version text, or "". */
 void spk_openblas_version(void *handle, char *text, size_t size);
+void spk_blis_version(void *handle, char *text, size_t size);
 void spk_mkl_version(void *handle, char *text, size_t size);
 void spk_onednn_version(void *handle, char *text, size_t size);
 #ifdef SPK_HAVE_LIBXSMM
@@ -36,6 +40,7 @@ bool spk_stack_suffices(size_t bytes);  /* of the calling thread, from here on *
  * are there. false: why says which are not. */
 bool spk_libxsmm_fits(int threads, int had, char *why, size_t size);
 bool spk_openblas_fits(int threads, int had, char *why, size_t size);
+bool spk_blis_fits(int threads, int had, char *why, size_t size);
 bool spk_mkl_fits(int threads, int had, char *why, size_t size);
 bool spk_onednn_fits(int threads, int had, char *why, size_t size);
 
@@ -182,6 +187,116 @@ double spk_sampled_predict_us(const spk_problem *problem, const spk_device *devi
 size_t spk_sampled_workspace_bytes(const spk_problem *problem);
 void spk_sampled_run(const spk_bound *bound, const spk_args *args, void (*multiply)(const void *, const spk_product *, int),
                      const void *user);
+
+/* ------------------------------------------------------------------------------------------------ a library with CBLAS */
+
+/* A number of threads that belongs to the whole process (process_threads.c): it is changed for the time of a run and put back. Runs that
+ * call the library single-threaded may be many at once; those of all threads wait for them and for each other. */
+typedef struct spk_process_threads {
+    int (*get)(const void *library);
+    void (*set)(const void *library, int count);
+    pthread_mutex_t guard;
+    pthread_cond_t idle;
+    int single_runs, before;
+    bool known;
+    struct spk_process_threads *next;
+} spk_process_threads;
+
+#define SPK_PROCESS_THREADS(getter, setter)                                                                \
+    {                                                                                                      \
+        .get = getter, .set = setter, .guard = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER \
+    }
+
+void spk_process_threads_watch(spk_process_threads *threads); /* before all else: a child of fork() begins anew */
+void spk_process_threads_lock(spk_process_threads *threads);  /* and waits until none runs */
+void spk_process_threads_unlock(spk_process_threads *threads);
+void spk_process_threads_enter(spk_process_threads *threads, const void *library);
+void spk_process_threads_leave(spk_process_threads *threads, const void *library);
+void spk_process_threads_multiply(spk_process_threads *threads, const void *library, const spk_product *product, int count);
+
+/* What differs between such libraries. A plan has `library_bytes` that begin with spk_cblas, for its functions. */
+typedef struct spk_cblas_vendor {
+    size_t library_bytes;
+    spk_status (*open)(const spk_device *device, void *library);
+    spk_process_threads *threads;                     /* NULL: the number is each thread's own */
+    int (*set_own)(const void *library, int threads); /* of the calling thread; returns what it was. NULL: it has none */
+    bool busy; /* its threads wait for each other busily: with more of them than processors, each wait would be a slice of time */
+} spk_cblas_vendor;
+
+bool spk_cblas_blocks_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
+spk_status spk_cblas_blocks_bind(spk_bound *bound, const spk_cblas_vendor *vendor);
+spk_status spk_cblas_blocks_run(const spk_bound *bound, const spk_args *args, void *stream);
+bool spk_cblas_dense_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
+spk_status spk_cblas_dense_bind(spk_bound *bound, const spk_cblas_vendor *vendor);
+spk_status spk_cblas_dense_update(spk_bound *bound, const void *values);
+spk_status spk_cblas_dense_run(const spk_bound *bound, const spk_args *args, void *stream);
+bool spk_cblas_sampled_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
+spk_status spk_cblas_sampled_bind(spk_bound *bound, const spk_cblas_vendor *vendor);
+spk_status spk_cblas_sampled_run(const spk_bound *bound, const spk_args *args, void *stream);
+bool spk_cblas_gemm_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
+spk_status spk_cblas_gemm_bind(spk_bound *bound, const spk_cblas_vendor *vendor);
+spk_status spk_cblas_gemm_run(const spk_bound *bound, const spk_args *args, void *stream);
+void spk_cblas_unbind(spk_bound *bound);
+
+/* Its four rows: NAME_blocks, NAME_dense, NAME_dense_sddmm and NAME_gemm. A call for a block costs call_us beside its FLOPs, which take a
+ * share of the peak. */
+#define SPK_CBLAS_ROWS(name, vendor, call_us, share)                                                                       \
+    static double name##_blocks_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params) \
+    {                                                                                                                      \
+        (void)params;                                                                                                      \
+        return spk_blocks_predict_us(problem, device, call_us, share);                                                     \
+    }                                                                                                                      \
+    static spk_status name##_blocks_bind(spk_bound *bound)                                                                 \
+    {                                                                                                                      \
+        return spk_cblas_blocks_bind(bound, vendor);                                                                       \
+    }                                                                                                                      \
+    static spk_status name##_dense_bind(spk_bound *bound)                                                                  \
+    {                                                                                                                      \
+        return spk_cblas_dense_bind(bound, vendor);                                                                        \
+    }                                                                                                                      \
+    static spk_status name##_sampled_bind(spk_bound *bound)                                                                \
+    {                                                                                                                      \
+        return spk_cblas_sampled_bind(bound, vendor);                                                                      \
+    }                                                                                                                      \
+    static spk_status name##_gemm_bind(spk_bound *bound)                                                                   \
+    {                                                                                                                      \
+        return spk_cblas_gemm_bind(bound, vendor);                                                                         \
+    }                                                                                                                      \
+    const spk_kernel_ops name##_blocks_ops = {                                                                             \
+        .applicable = spk_cblas_blocks_applicable,                                                                         \
+        .predict_us = name##_blocks_predict_us,                                                                            \
+        .bind = name##_blocks_bind,                                                                                        \
+        .unbind = spk_cblas_unbind,                                                                                        \
+        .run = spk_cblas_blocks_run,                                                                                       \
+        .source_hash = SPK_SOURCE_HASH,                                                                                    \
+    };                                                                                                                     \
+    const spk_kernel_ops name##_dense_ops = {                                                                              \
+        .applicable = spk_cblas_dense_applicable,                                                                          \
+        .predict_us = spk_dense_predict_us,                                                                                \
+        .bind = name##_dense_bind,                                                                                         \
+        .unbind = spk_cblas_unbind,                                                                                        \
+        .update_values = spk_cblas_dense_update,                                                                           \
+        .run = spk_cblas_dense_run,                                                                                        \
+        .source_hash = SPK_SOURCE_HASH,                                                                                    \
+    };                                                                                                                     \
+    const spk_kernel_ops name##_dense_sddmm_ops = {                                                                        \
+        .applicable = spk_cblas_sampled_applicable,                                                                        \
+        .predict_us = spk_sampled_predict_us,                                                                              \
+        .bind = name##_sampled_bind,                                                                                       \
+        .unbind = spk_cblas_unbind,                                                                                        \
+        .run = spk_cblas_sampled_run,                                                                                      \
+        .source_hash = SPK_SOURCE_HASH,                                                                                    \
+    };                                                                                                                     \
+    const spk_kernel_ops name##_gemm_ops = {                                                                               \
+        .applicable = spk_cblas_gemm_applicable,                                                                           \
+        .predict_us = spk_gemm_predict_us,                                                                                 \
+        .bind = name##_gemm_bind,                                                                                          \
+        .unbind = spk_cblas_unbind,                                                                                        \
+        .run = spk_cblas_gemm_run,                                                                                         \
+        .batched = true,                                                                                                   \
+        .grouped = true,                                                                                                   \
+        .source_hash = SPK_SOURCE_HASH,                                                                                    \
+    }
 
 /* ------------------------------------------------------------------------------------------------ MKL */
 

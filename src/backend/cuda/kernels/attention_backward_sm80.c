@@ -12,7 +12,8 @@
 
 #define TUNED(params, name) SPK_TUNED(attention_backward_sm80, params, name)
 
-enum { LEAST_DEPTH = 16, MOST_DEPTH = 256, MOST_DEPTHS = 320, MOST_SCRUBBED_COLUMNS = 224, MOST_VECTOR = 8, PIECE = 8 };
+enum { LEAST_DEPTH = 16, MOST_DEPTH = 256, MOST_DEPTHS = 320, MOST_CAPPED_DEPTHS = 248, MOST_VECTOR = 8, PIECE = 8 };
+enum { MOST_SCRUBBED_COLUMNS = 224, MOST_SCRUBBED_DEPTH_V = 64 }; /* that rows are cleaned of; in steps of 64 with QUERIES=2 */
 enum { MOST_BLOCKS = 132 * 16, ROOM_BYTES = 256 };
 enum { PREPARE, TURN, QUERIES, KEYS, PROGRAMS };
 
@@ -116,14 +117,24 @@ static bool have_registers(const attention_tiles_constants *c, const attention_b
     return side->registers <= (bends ? BACKWARD_MOST_REGISTERS - 16 : BACKWARD_MOST_REGISTERS);
 }
 
+/* By what NVRTC's programs spill. */
+static bool keeps_too_many(const spk_problem *p, const attention_tiles_constants *c, const attention_backward_sm80_shape *own,
+                           const spk_params *params)
+{
+    const int queries = TUNED(params, QUERIES);
+    return !have_registers(c, &own->queries, queries) || !have_registers(c, &own->keys, TUNED(params, KEYS)) ||
+           (c->capped && own->keys.step > 32 && p->k + p->depth_v > MOST_CAPPED_DEPTHS) ||
+           (c->scrub &&
+            (queries * p->k > MOST_SCRUBBED_COLUMNS || (queries == 2 && c->step_keys >= 64 && p->depth_v > MOST_SCRUBBED_DEPTH_V)));
+}
+
 static const char *candidate_refusal(const spk_problem *p, const spk_device *device, const spk_params *params)
 {
     const attention_tiles_shape tiles = tiles_of(p, params);
     const attention_backward_sm80_shape own = shape_of(&tiles, params);
     const int most = device->state != NULL ? spk_cuda_of(device)->shared_bytes : 0;
     const int64_t queries = query_tiling(p, &tiles).block_rows;
-    if (!have_registers(&tiles.c, &own.queries, TUNED(params, QUERIES)) || !have_registers(&tiles.c, &own.keys, TUNED(params, KEYS)) ||
-        (tiles.c.scrub && TUNED(params, QUERIES) * p->k > MOST_SCRUBBED_COLUMNS))
+    if (keeps_too_many(p, &tiles.c, &own, params))
         return "a thread would keep too many sums";
     if (most > 0 && (own.queries.shared_bytes > most || own.keys.shared_bytes > most))
         return "its tiles do not fit into shared memory";
