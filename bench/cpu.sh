@@ -74,7 +74,7 @@ for step in "${steps[@]}"; do
     gemm)
         for size in 2048x2048x2048 1024x1024x1024 512x512x512 4096x512x4096 128x4096x4096 4096x4096x4096; do
             IFS=x read -r m n k <<<"$size"
-            race "gemm-bf16-$size" --op gemm --m "$m" --n "$n" --k "$k" --dtype bf16 --only "$(own gemm_bf16_),onednn_gemm" --effort exhaustive
+            race "gemm-bf16-$size" --op gemm --m "$m" --n "$n" --k "$k" --dtype bf16 --only "$(own gemm_bf16_),onednn_gemm"
         done ;;
     bf16) run python3 bench/bf16.py --program "$build/sparsek" --out "$results/cpu-$name-bf16.json" ;;
     amx) run python3 bench/amx.py --library "$build/libsparsek.so" --out "$results/cpu-$name-bf16.json" --rounds 11 --runs 8 --threads "$threads" ;;

@@ -1,7 +1,8 @@
 /* What a GEMM decides, whatever the element type: D is cut into tiles, each of which is one worker's at a time; a worker goes along K in
  * steps, copies the tile's rows of A for a step, and then one panel of B after another, as the register tiles of SpMM read them, and adds
- * to the tile's sums, which wait in the second or third cache. In the last step they go through the epilogue panel by panel. Where there
- * are fewer tiles than threads, K is split among several units of work, each with sums of its own, which are added in the order of K. */
+ * to the tile's sums, which wait in the second or third cache. In the last step they go through the epilogue a few rows at a time. Where
+ * there are fewer tiles than threads, K is split among several units of work, each with sums of its own, which are added in the order of K.
+ */
 #ifndef SPK_BACKEND_CPU_KERNELS_GEMM_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_GEMM_PLAN_H
 
@@ -20,7 +21,8 @@ typedef struct gemm_tunables {
 #define GEMM_TUNED(row, params) \
     ((gemm_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, DEPTH), SPK_TUNED(row, params, ROWS), SPK_TUNED(row, params, PACK)})
 
-enum { GEMM_TILE_COLUMNS = 768, GEMM_LEAST_DEPTH = 128 };
+/* A tile is as wide as its sums fit into a cache; where K is one step there are none that wait, and A is copied the fewer times. */
+enum { GEMM_TILE_COLUMNS = 768, GEMM_ONE_STEP_COLUMNS = 3072, GEMM_LEAST_DEPTH = 128, GEMM_HELD_ROWS = 32 };
 
 typedef struct gemm_state {
     spk_problem problem; /* as the vectors lie along N: the given one, or turned */
@@ -33,6 +35,7 @@ typedef struct gemm_state {
     int64_t splits;       /* of K */
     int64_t depth;        /* rows of B a step, a multiple of 16 unless it is all */
     int width;            /* of the widest panel, in vectors */
+    int64_t a_line;       /* elements from one row of a copy of A to the next; 0: it lies by columns of a register tile */
     int64_t workers;
     int64_t a_elements, b_elements, sum_elements; /* of the workspace: of a worker, and of a tile's sums */
 } gemm_state;
@@ -97,7 +100,8 @@ static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t wo
     const bool by_group = s->problem.group_axis == SPK_GROUP_ROWS;
     const int64_t m = by_group ? tile_ceil(s->problem.m, s->items) : s->problem.m, lanes = machine->lanes,
                   height = tile_height(machine, tuned.nv);
-    const int64_t down = tile_ceil(m, tuned.rows), across = tile_ceil(s->vectors * lanes, GEMM_TILE_COLUMNS);
+    const int64_t columns = s->problem.k <= tuned.depth ? GEMM_ONE_STEP_COLUMNS : GEMM_TILE_COLUMNS;
+    const int64_t down = tile_ceil(m, tuned.rows), across = tile_ceil(s->vectors * lanes, columns);
     double best = INFINITY;
     s->down = down > 0 ? down : 1;
     s->across = across > 0 ? across : 1;
@@ -105,8 +109,8 @@ static inline void gemm_cut_tiles(gemm_state *s, gemm_tunables tuned, int64_t wo
     const int64_t most = s->down * s->across + 2 * workers;
     for (int64_t i = down; workers > 1 && i * across <= most && (i == down || m / i >= 2 * height); i++)
         for (int64_t j = across; i * j <= most && (j == across || s->vectors / j >= 2 * tuned.nv); j++) {
-            const double rows = (double)tile_ceil(m, i), columns = (double)(tile_ceil(s->vectors, j) * lanes),
-                         rounds = (double)tile_ceil(i * j * s->items, workers), tile = rows * columns + 12 * (rows + columns);
+            const double rows = (double)tile_ceil(m, i), width = (double)(tile_ceil(s->vectors, j) * lanes),
+                         rounds = (double)tile_ceil(i * j * s->items, workers), tile = rows * width + 12 * (rows + width);
             if (rounds * tile < 0.995 * best) {
                 best = rounds * tile;
                 s->down = i;
@@ -140,9 +144,14 @@ static inline gemm_state gemm_make_state(const spk_problem *problem, gemm_tunabl
                   panels = tile_ceil(vectors, tuned.nv);
     s.width = panels > 0 ? (int)tile_ceil(vectors, panels) : 1;
     const int64_t height = tile_height(machine, s.width), padded = tile_ceil(height, lanes) * lanes;
-    s.a_elements = s.pack_a ? tile_ceil(rows, height) * padded * s.depth : 0;
+    const int64_t steps = tile_ceil(s.depth, machine->step);
+    if (s.pack_a && s.problem.a.layout == SPK_ROW_MAJOR) { /* an odd number of cache lines, so that rows lie in different sets */
+        s.a_line = (tile_ceil(steps * machine->element_bytes, 64) | 1) * (64 / machine->element_bytes);
+        s.a_elements = tile_ceil(rows * s.a_line, 16) * 16;
+    } else if (s.pack_a)
+        s.a_elements = tile_most_tiles(machine, rows, s.width) * padded * steps;
     s.b_elements = s.depth * lanes * s.width;
-    s.sum_elements = tile_ceil(rows * vectors * lanes, 16) * 16;
+    s.sum_elements = s.splits == 1 && s.problem.k <= s.depth ? 0 : tile_ceil(rows * vectors * lanes, 16) * 16;
     return s;
 }
 
@@ -151,13 +160,13 @@ static inline bool gemm_applicable(const spk_problem *problem, gemm_tunables tun
 {
     const gemm_state s = gemm_make_state(problem, tuned, device->executor.threads, machine);
     const int nv = tuned.nv, pack = tuned.pack;
-    const int64_t least_rows = 192;
+    const int64_t least_depth = 256 * machine->step, least_rows = 192 * machine->step; /* that the table has */
     if (pack < 2 && tile_converts(problem))
         *why = "f16 and bf16 are converted as they are copied: PACK=2";
     else if (pack == 0 && s.problem.b.layout != SPK_ROW_MAJOR)
         *why = "PACK=0 reads along vectors in place: what they lie along must be contiguous";
-    else if (tuned.depth > 256 && problem->k <= 256)
-        *why = "K is one step for DEPTH=256 too";
+    else if ((tuned.depth > least_depth && problem->k <= least_depth) || (tuned.depth > 1024 && problem->k <= 1024))
+        *why = "K is one step for a smaller DEPTH too";
     else if (tuned.rows > least_rows && s.problem.m <= least_rows)
         *why = "smaller ROWS make the same tiles";
     else if (nv > 2 &&
@@ -209,7 +218,7 @@ static inline double gemm_cost(const spk_problem *problem, const spk_device *dev
         cycles += 2 * steps * m * (double)s.vectors;
     /* Copies: B once a row of tiles, A once a column of them; turning costs more. In place the rows of a register tile must not share the
      * few places that a cache has for their addresses. */
-    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = p->a.layout == SPK_COL_MAJOR ? 0.3 : 0.6;
+    const double b_copy = p->b.layout == SPK_ROW_MAJOR ? 0.2 : 0.6, a_copy = 0.3;
     const double scale = (double)tiles->element_bytes / 4 / tiles->step;
     const bool crowded = p->a.layout == SPK_ROW_MAJOR && p->a.ld * tiles->element_bytes % 4096 == 0 && split.low >= 8;
     if (s.pack_a)

@@ -1,6 +1,6 @@
 /* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h) and gemm_plan.h. The
- * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. A is copied as B is: its rows are the columns of
- * A^T. With TILE_PAIRED what is copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
+ * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. With TILE_PAIRED what is copied are pairs along
+ * K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
 
 typedef struct S(gemm_run) {
     const spk_bound *bound;
@@ -63,8 +63,10 @@ static int S(gemm_copy_b)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0
 
 /* The same from a column-major A: each column once, along its line, to its places in all sub-tiles. What a sub-tile's last vector has
  * beyond its height is never read. */
-static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, int64_t ld, int64_t depth)
+static int S(gemm_copy_columns)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
+    const int64_t ld = unit->problem.a.ld;
+    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin + k0 * ld;
     const int64_t rows = unit->rows.end - unit->rows.begin, steps = tile_ceil(depth, T(machine).step), step = unit->tall * steps;
 #if TILE_PAIRED
     S(pair_least) least = S(least_of_none)();
@@ -97,99 +99,127 @@ static int S(gemm_copy_columns)(const S(gemm_unit) *unit, const STORED *from, in
 #endif
 }
 
-/* The rows of A, columns k0 .. k0 + depth: one sub-tile after another. */
+/* The rows of A, columns k0 .. k0 + depth, one behind the other; of a column-major A as above. */
 static int S(gemm_copy_a)(const S(gemm_unit) *unit, int64_t k0, int64_t depth)
 {
-    const spk_operand *a = &unit->problem.a;
-    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * spk_operand_row_step(a) + k0 * spk_operand_col_step(a);
-    REAL *to = unit->a;
-    int least = INT_MAX;
-    if (a->layout == SPK_COL_MAJOR)
-        return S(gemm_copy_columns)(unit, from, a->ld, depth);
-    for (int tile = 0; tile < unit->split.tiles; tile++) {
-        const int height = unit->split.low + (tile < unit->split.taller);
-        const int found = S(gemm_pack)(SPK_COL_MAJOR, from, a->ld, depth, (int)(unit->tall / T(lanes)), height, to);
-        least = found < least ? found : least;
-        from += height * a->ld;
-        to += unit->tall * tile_ceil(depth, T(machine).step);
+    const int64_t ld = unit->problem.a.ld, line = unit->run->state->a_line, rows = unit->rows.end - unit->rows.begin;
+    if (line == 0)
+        return S(gemm_copy_columns)(unit, k0, depth);
+    const STORED *from = (const STORED *)unit->args.a + unit->rows.begin * ld + k0;
+    enum { AHEAD = 4 }; /* rows: they are on other pages, where no hardware looks ahead */
+#if TILE_PAIRED
+    S(pair_least) least = S(least_of_none)();
+#endif
+    for (int64_t row = 0; row < rows; row++) {
+        if (row + AHEAD < rows)
+            S(fetch_lines)(from, ld, row + AHEAD, row + AHEAD + 1, depth);
+#if TILE_PAIRED
+        S(pair_line)(from + row * ld, depth, unit->a + row * line, &least);
+#else
+        S(widen_all)(from + row * ld, depth, unit->a + row * line);
+#endif
     }
-    return least;
+#if TILE_PAIRED
+    return S(least_number)(least);
+#else
+    return 0;
+#endif
 }
 
-static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, const REAL *sums)
+/* Some rows of the tile, `row` the first, whose sums are complete. */
+static void S(gemm_finish)(const S(gemm_unit) *unit, gemm_range panel, int64_t row, int64_t rows, const REAL *sums)
 {
     const spk_problem *problem = &unit->problem;
     const bool same = problem->d.dtype == problem->a.dtype;
-    (same ? S(epilogue) : T(epilogue))(problem, &unit->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin,
-                                       unit->rows.end - unit->rows.begin, panel.begin * T(lanes), S(gemm_columns)(unit, panel));
+    (same ? S(epilogue) : T(epilogue))(problem, &unit->args, sums, (panel.end - panel.begin) * T(lanes), unit->rows.begin + row, rows,
+                                       panel.begin * T(lanes), S(gemm_columns)(unit, panel));
 }
 
-/* A step of one panel: to the sums, or to D where nothing follows. exact: pairs are not multiplied as such. */
-static void S(gemm_step)(const S(gemm_unit) *unit, gemm_range panel, int64_t k0, int64_t depth, const REAL *b, int64_t b_stride, REAL *sums,
-                         bool first, bool direct, bool exact)
+/* A step of one panel. */
+typedef struct S(gemm_panel_step) {
+    gemm_range panel;
+    int64_t k0, depth;
+    const REAL *b;
+    int64_t b_stride;
+    bool exact;    /* pairs are not multiplied as such */
+    REAL *sums;    /* of the steps before, and for the steps behind */
+    bool first;    /* there are none before */
+    bool direct;   /* the sums go to D at once */
+    bool finishes; /* they go to the epilogue, a few rows at a time while they are in the first cache */
+} S(gemm_panel_step);
+
+static void S(gemm_step)(const S(gemm_unit) *unit, const S(gemm_panel_step) *s)
 {
-#if TILE_PAIRED
-    const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
-#else
-    const T(tile_function)(*const tiles)[T(tallest)] = T(tiles);
-    (void)exact;
-#endif
     static const int32_t first_column = 0;
     const spk_problem *problem = &unit->problem;
     const spk_operand *a = &problem->a;
     const bool copied = unit->run->state->pack_a;
-    const int width = (int)(panel.end - panel.begin);
-    const int64_t steps = tile_ceil(depth, T(machine).step);
-    const int64_t stride = width * T(lanes), row_step = copied ? unit->tall * steps : spk_operand_row_step(a);
-    REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
-    T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = b, .panel_stride = b_stride};
-    job.alpha = direct ? (REAL)unit->args.alpha : 1;
-    job.row_stride = copied ? 1 : spk_operand_row_step(a);
-    job.col_stride = copied ? unit->tall : spk_operand_col_step(a);
-    job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + k0 * spk_operand_col_step(a);
-    REAL *out = direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + panel.begin * T(lanes) : sums;
-    const int64_t out_stride = direct ? problem->d.ld : stride;
+    const int64_t line = unit->run->state->a_line;
+    const int width = (int)(s->panel.end - s->panel.begin);
+    const int64_t steps = tile_ceil(s->depth, T(machine).step);
+    const int64_t stride = width * T(lanes), row_step = !copied ? spk_operand_row_step(a) : line;
+    const bool holds = s->finishes || !s->first;
+    REAL held[GEMM_HELD_ROWS * T(widest) *T(lanes)] __attribute__((aligned(64)));
+    T(tile_job) job = {
+        .columns = &first_column, .blocks = 1, .depth = steps, .edge_column = -1, .panel = s->b, .panel_stride = s->b_stride};
+    job.alpha = s->direct ? (REAL)unit->args.alpha : 1;
+    job.row_stride = !copied ? row_step : line > 0 ? line : 1;
+    job.col_stride = !copied ? spk_operand_col_step(a) : line > 0 ? 1 : unit->tall;
+    job.values = copied ? unit->a : (const REAL *)unit->args.a + unit->rows.begin * row_step + s->k0 * spk_operand_col_step(a);
+    REAL *out = s->direct ? (REAL *)unit->args.d + unit->rows.begin * problem->d.ld + s->panel.begin * T(lanes) : s->sums;
+    const int64_t out_stride = s->direct ? problem->d.ld : stride;
+    int64_t row = 0, begin = 0; /* rows from `begin` on are held */
     for (int tile = 0; tile < unit->split.tiles; tile++) {
         const int height = unit->split.low + (tile < unit->split.taller);
-        job.out = first ? out : step;
-        job.out_stride = first ? out_stride : stride;
-        tiles[width - 1][height - 1](&job);
-        for (int64_t i = 0; !first && i < height * stride; i += T(lanes))
-            T(store)(out + i, T(load)(out + i) + T(load)(step + i));
-        job.values += copied ? row_step : height * row_step;
+        REAL *sums = holds ? held + (row - begin) * stride : out, *total = s->finishes ? sums : out;
+        job.out = sums;
+        job.out_stride = holds ? stride : out_stride;
+#if TILE_PAIRED
+        (s->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](&job);
+#else
+        T(tiles)[width - 1][height - 1](&job);
+#endif
+        for (int64_t i = 0; !s->first && i < height * stride; i += T(lanes))
+            T(store)(total + i, T(load)(out + i) + T(load)(sums + i));
+        job.values += copied && line == 0 ? unit->tall * steps : height * row_step;
         out += height * out_stride;
+        row += height;
+        const bool full = row - begin + unit->split.low + 1 > GEMM_HELD_ROWS || tile + 1 == unit->split.tiles;
+        if (s->finishes && full)
+            S(gemm_finish)(unit, s->panel, begin, row - begin, held);
+        if (!s->finishes || full)
+            begin = row;
     }
 }
 
-/* All panels of the tile for one step. */
+/* All panels of the tile for one step; last: none follows. */
 static void S(gemm_panels)(const S(gemm_unit) *unit, int64_t k0, int64_t depth, bool first, bool last)
 {
     const S(gemm_run) *run = unit->run;
+    const gemm_state *state = run->state;
     const spk_operand *b = &unit->problem.b;
     const int64_t rows = unit->rows.end - unit->rows.begin;
-    REAL *copy = unit->b, *sums = unit->sums;
+    S(gemm_panel_step) s = {.k0 = k0, .depth = depth, .sums = unit->sums, .first = first};
     int least_a = 0, least_b = 0;
-    if (run->state->pack_a && depth > 0)
+    if (state->pack_a && depth > 0)
         least_a = S(gemm_copy_a)(unit, k0, depth);
     for (int64_t i = 0; i < unit->panels; i++) {
-        const gemm_range panel = S(gemm_panel)(unit, i);
-        const int64_t width = (panel.end - panel.begin) * T(lanes), columns = S(gemm_columns)(unit, panel);
-        const bool in_place = !run->state->pack_b && columns == width, direct = run->plain && first && last && columns == width;
-        const REAL *from = copy;
-        if (in_place)
-            from = (const REAL *)unit->args.b + k0 * b->ld + panel.begin * T(lanes);
-        else if (depth > 0)
-            least_b = S(gemm_copy_b)(unit, panel, k0, depth, copy);
+        s.panel = S(gemm_panel)(unit, i);
+        const int64_t width = (s.panel.end - s.panel.begin) * T(lanes), columns = S(gemm_columns)(unit, s.panel);
+        const bool in_place = !state->pack_b && columns == width;
+        s.direct = run->plain && first && last && columns == width;
+        s.finishes = last && !s.direct && state->splits == 1;
+        s.b = in_place ? (const REAL *)unit->args.b + k0 * b->ld + s.panel.begin * T(lanes) : unit->b;
+        s.b_stride = in_place ? b->ld : width;
+        if (!in_place && depth > 0)
+            least_b = S(gemm_copy_b)(unit, s.panel, k0, depth, unit->b);
 #if TILE_PAIRED
-        const bool exact = !S(pairs_are_exact)(least_a, least_b);
+        s.exact = !S(pairs_are_exact)(least_a, least_b);
 #else
-        const bool exact = false;
         (void)least_a, (void)least_b;
 #endif
-        S(gemm_step)(unit, panel, k0, depth, from, in_place ? b->ld : width, sums, first, direct, exact);
-        if (last && !direct && run->state->splits == 1)
-            S(gemm_finish)(unit, panel, sums);
-        sums += rows * width;
+        S(gemm_step)(unit, &s);
+        s.sums += rows * width;
     }
 }
 
@@ -275,7 +305,7 @@ static void S(gemm_add_up)(void *arg, int64_t tile)
             T(store)(sums + i, T(load)(sums + i) + T(load)(sums + part * state->sum_elements + i));
     for (int64_t i = 0; i < unit.panels; i++) {
         const gemm_range panel = S(gemm_panel)(&unit, i);
-        S(gemm_finish)(&unit, panel, sums);
+        S(gemm_finish)(&unit, panel, 0, unit.rows.end - unit.rows.begin, sums);
         sums += (unit.rows.end - unit.rows.begin) * (panel.end - panel.begin) * T(lanes);
     }
 }

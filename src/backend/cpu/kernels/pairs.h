@@ -3,23 +3,24 @@
 
 #include "backend/cpu/kernels/least.h"
 
-/* Least of the magnitudes less 1, as 16-bit numbers without a sign: 0 is the largest. */
+/* Largest of minus twice the numbers, as 16-bit numbers without a sign: the sign has gone, the least magnitude is the largest, and 0 is the
+ * least. A multiplication and a maximum. */
 typedef __m512i S(pair_least);
 
 SPK_INLINE S(pair_least) S(least_of_none)(void)
 {
-    return _mm512_set1_epi16(-1);
+    return _mm512_setzero_si512();
 }
 
 SPK_INLINE void S(least_of)(S(pair_least) *least, T(words) pairs)
 {
-    const __m512i size = _mm512_and_si512((__m512i)pairs, _mm512_set1_epi16(0x7fff));
-    *least = _mm512_min_epu16(*least, _mm512_sub_epi16(size, _mm512_set1_epi16(1)));
+    *least = _mm512_max_epu16(*least, _mm512_mullo_epi16((__m512i)pairs, _mm512_set1_epi16(-2)));
 }
 
 SPK_INLINE int S(least_number)(S(pair_least) least)
 {
-    const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(least), _mm512_extracti64x4_epi64(least, 1));
+    const __m512i less = _mm512_sub_epi16(_mm512_srli_epi16(_mm512_sub_epi16(_mm512_setzero_si512(), least), 1), _mm512_set1_epi16(1));
+    const __m256i half = _mm256_min_epu16(_mm512_castsi512_si256(less), _mm512_extracti64x4_epi64(less, 1));
     const __m128i quarter = _mm_min_epu16(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
     return _mm_extract_epi16(_mm_minpos_epu16(quarter), 0);
 }
@@ -42,13 +43,17 @@ SPK_INLINE T(words) S(pairs_of_line)(const STORED *from, int64_t numbers)
 /* Numbers that lie side by side, as pairs; an odd last one with 0. */
 SPK_INLINE void S(pair_line)(const STORED *from, int64_t count, REAL *to, S(pair_least) *least)
 {
-    for (int64_t i = 0; i < count; i += 2 * T(lanes)) {
-        const int64_t pairs_left = (count - i + 1) / 2;
-        const T(words) pairs = S(pairs_of_line)(from + i, count - i);
-        S(least_of)(least, pairs);
-        if (pairs_left >= T(lanes))
-            T(store)(to + i / 2, (T(vec))pairs);
-        else
-            T(store_part)(to + i / 2, (T(vec))pairs, pairs_left);
+    S(pair_least) found = *least;
+    int64_t i = 0;
+    for (; i + 2 * T(lanes) <= count; i += 2 * T(lanes)) {
+        const T(words) pairs = (T(words))_mm512_loadu_si512(from + i);
+        S(least_of)(&found, pairs);
+        T(store)(to + i / 2, (T(vec))pairs);
     }
+    if (i < count) {
+        const T(words) pairs = S(pairs_of_line)(from + i, count - i);
+        S(least_of)(&found, pairs);
+        T(store_part)(to + i / 2, (T(vec))pairs, (count - i + 1) / 2);
+    }
+    *least = found;
 }

@@ -66,6 +66,14 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
 
 SPK_INLINE S(halves) S(round)(T(vec) v)
 {
+#if defined(__AVX512BF16__) && VECTOR_BYTES == 64
+    /* The instruction takes denormal numbers for 0. */
+    if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)v, 0x20) == 0, 1)) {
+        __m256i halves;
+        __asm__("vcvtneps2bf16 %1, %0" : "=v"(halves) : "v"(v));
+        return (S(halves))halves;
+    }
+#endif
     const T(words) x = (T(words))v, rounded = x + 0x7fff + (x >> 16 & 1), quiet = x | 0x400000;
     const T(words) result = (T(words))T(select)(v != v, (T(vec))quiet, (T(vec))rounded);
     return S(shorten)(result >> 16);

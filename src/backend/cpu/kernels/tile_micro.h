@@ -13,8 +13,16 @@ enum { T(accumulators) = 27 };
 #else
 enum { T(accumulators) = 28 };
 #endif
+#if VECTOR_BYTES == 64 && !TILE_PAIRED /* where each sum loads its element of A: the more rows share a row of B the better */
+enum { T(tallest) = 28, T(widest) = 6 };
+#define TILE_TALL(X)                                                                                                      \
+    X(15, 1) X(16, 1) X(17, 1) X(18, 1) X(19, 1) X(20, 1) X(21, 1) X(22, 1) X(23, 1) X(24, 1) X(25, 1) X(26, 1) X(27, 1) X(28, 1)
+#else
 enum { T(tallest) = 14, T(widest) = 6 };
+#define TILE_TALL(X)
+#endif
 #define TILE_LIST(X)                                                                                                      \
+    TILE_TALL(X)                                                                                                          \
     X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1) X(13, 1) X(14, 1)  \
     X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2) X(13, 2) X(14, 2)  \
     X(1, 3) X(2, 3) X(3, 3) X(4, 3) X(5, 3) X(6, 3) X(7, 3) X(8, 3) X(9, 3)                                               \
@@ -103,11 +111,11 @@ SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
         _Pragma("GCC unroll 6")                                                                                     \
         for (int j = 0; j < w; j++)                                                                                 \
             row[j] = T(tile_row)(b[i] + j * T(lanes), part);                                                        \
-        _Pragma("GCC unroll 14")                                                                                    \
+        _Pragma("GCC unroll 28")                                                                                    \
         for (int r = 0; r < h; r++) {                                                                               \
             _Pragma("GCC unroll 6")                                                                                 \
             for (int j = 0; j < w; j++)                                                                             \
-                acc[i][r][j] = T(tile_multiply)(acc[i][r][j], &a[i][r / 3][r % 3 * row_stride], row[j], part);      \
+                acc[i][r][j] = T(tile_multiply)(acc[i][r][j], &a[i][r / 5][r % 5 * row_stride], row[j], part);      \
         }                                                                                                           \
     }
 /* clang-format on */
@@ -117,15 +125,18 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
                                T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
-    const REAL *a[4][5], *b[4]; /* a pointer for three rows: base, base + stride and base + 2 stride are addresses of one instruction */
+    const REAL *a[4][6], *b[4]; /* a pointer for five rows, as an address may be a base and a stride, or one times 2, 3 or 4 */
 #pragma GCC unroll 4
     for (int i = 0; i < u; i++) {
         a[i][0] = job->values + (job->positions != NULL ? job->positions[p + i] : p + i) * job->block_stride;
-#pragma GCC unroll 5
-        for (int r = 3; r < h; r += 3)
-            a[i][r / 3] = a[i][0] + r * row_stride;
+#pragma GCC unroll 6
+        for (int r = 5; r < h; r += 5)
+            a[i][r / 5] = a[i][0] + r * row_stride;
         b[i] = job->panel + job->columns[p + i] * job->depth * panel_stride;
     }
+#if VECTOR_BYTES == 64 /* the end of a short loop costs the less */
+#pragma GCC unroll 2
+#endif
     for (int64_t k = depth; k > 0; k--) {
 #pragma GCC unroll 4
         for (int i = 0; i < u; i++) {
@@ -135,9 +146,9 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
             } else {
                 TILE_STEP(TILE_WHOLE)
             }
-#pragma GCC unroll 5
-            for (int r = 0; r < h; r += 3)
-                a[i][r / 3] += col_stride;
+#pragma GCC unroll 6
+            for (int r = 0; r < h; r += 5)
+                a[i][r / 5] += col_stride;
             b[i] += panel_stride;
         }
     }
@@ -151,7 +162,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
     T(vec) acc[4][T(tallest)][T(widest)];
 #pragma GCC unroll 4
     for (int i = 0; i < u; i++)
-#pragma GCC unroll 14
+#pragma GCC unroll 28
         for (int r = 0; r < h; r++)
 #pragma GCC unroll 6
             for (int j = 0; j < w; j++)
@@ -170,7 +181,9 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
         T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, exact, acc);
     }
     REAL *out = job->out;
-#pragma GCC unroll 14
+    const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
+    const int64_t out_stride = job->out_stride;
+#pragma GCC unroll 28
     for (int r = 0; r < h; r++) {
 #pragma GCC unroll 6
         for (int j = 0; j < w; j++) {
@@ -178,9 +191,9 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
 #pragma GCC unroll 3
             for (int i = 1; i < u; i++)
                 sum += acc[i][r][j];
-            T(store)(out + j * T(lanes), job->alpha * sum);
+            T(store)(out + j * T(lanes), alpha * sum);
         }
-        out += job->out_stride;
+        out += out_stride;
     }
 }
 
@@ -210,4 +223,5 @@ static const T(tile_function) T(exact_tiles)[T(widest)][T(tallest)] = {TILE_LIST
 #undef TILE
 #endif
 #undef TILE_LIST
+#undef TILE_TALL
 #undef TILE_STEP

@@ -31,23 +31,59 @@ SPK_INLINE S(pair_run) S(pair_run_at)(const S(pair_rows) *rows, int64_t step)
     return (S(pair_run)){row, end - row, steps - at};
 }
 
+/* Numbers of two lines in turn: of 32 each the first 16 pairs and the last; of 16 each, one line in either half. */
+typedef int16_t S(shorts) __attribute__((vector_size(64)));
+static const S(shorts)
+    S(first_pairs) = {0, 32, 1, 33, 2, 34, 3, 35, 4, 36, 5, 37, 6, 38, 7, 39, 8, 40, 9, 41, 10, 42, 11, 43, 12, 44, 13, 45, 14, 46, 15, 47};
+static const S(shorts) S(last_pairs) = {16, 48, 17, 49, 18, 50, 19, 51, 20, 52, 21, 53, 22, 54, 23, 55,
+                                        24, 56, 25, 57, 26, 58, 27, 59, 28, 60, 29, 61, 30, 62, 31, 63};
+static const S(shorts) S(pairs_of_halves) = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,  21, 6,  22, 7,  23,
+                                             8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
+
+/* Steps of two rows that are there, as are all columns. */
+SPK_INLINE void S(pair_whole_rows)(const STORED *from, int64_t ldb, int64_t steps, const int w, REAL *panel, S(pair_least) *least)
+{
+    S(pair_least) found = *least;
+    for (int64_t s = 0; s < steps; s++, from += 2 * ldb, panel += w * T(lanes)) {
+#pragma GCC unroll 3
+        for (int j = 0; j + 1 < w; j += 2) {
+            const __m512i first = _mm512_loadu_si512(from + j * T(lanes)), second = _mm512_loadu_si512(from + ldb + j * T(lanes));
+            S(least_of)(&found, (T(words))first);
+            S(least_of)(&found, (T(words))second);
+            T(store)(panel + j * T(lanes), (T(vec))_mm512_permutex2var_epi16(first, (__m512i)S(first_pairs), second));
+            T(store)(panel + (j + 1) * T(lanes), (T(vec))_mm512_permutex2var_epi16(first, (__m512i)S(last_pairs), second));
+        }
+        if (w % 2 != 0) {
+            const STORED *last = from + (w - 1) * T(lanes);
+            const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(_mm256_loadu_si256((const __m256i_u *)last)),
+                                                    _mm256_loadu_si256((const __m256i_u *)(last + ldb)), 1);
+            S(least_of)(&found, (T(words))both);
+            T(store)(panel + (w - 1) * T(lanes), (T(vec))_mm512_permutexvar_epi16((__m512i)S(pairs_of_halves), both));
+        }
+    }
+    *least = found;
+}
+
 SPK_INLINE void S(pair_row_major)(const STORED *b, int64_t ldb, const S(pair_run) *run, int64_t steps, const int w, int64_t columns,
                                   REAL *panel, S(pair_least) *least)
 {
     const STORED *from = b + run->row * ldb;
-    S(pair_least) found = *least;
-    for (int64_t s = 0; s < steps; s++, from += 2 * ldb, panel += w * T(lanes)) {
+    int64_t s = 0;
+    if (columns >= w * T(lanes) &&run->rows > 1) {
+        s = run->rows / 2 < steps ? run->rows / 2 : steps;
+        S(pair_whole_rows)(from, ldb, s, w, panel, least);
+    }
+    for (from += 2 * s * ldb, panel += s * w * T(lanes); s < steps; s++, from += 2 * ldb, panel += w * T(lanes)) {
         const int64_t left = run->rows - 2 * s;
 #pragma GCC unroll 6
         for (int j = 0; j < w; j++) {
             T(words) pairs = {0};
             if (left > 0 && columns > j * T(lanes))
                 pairs = S(pair_up)(from + j * T(lanes), left > 1 ? from + ldb + j * T(lanes) : NULL, columns - j * T(lanes));
-            S(least_of)(&found, pairs);
+            S(least_of)(least, pairs);
             T(store)(panel + j * T(lanes), (T(vec))pairs);
         }
     }
-    *least = found;
 }
 
 SPK_INLINE void S(pair_col_major)(const STORED *b, int64_t ldb, const S(pair_run) *run, int64_t steps, int w, int64_t columns, REAL *panel,

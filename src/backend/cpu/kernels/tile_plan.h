@@ -63,9 +63,25 @@ typedef struct tile_split {
     int tiles, low, taller;
 } tile_split;
 
+/* Whether sums and a row of B leave no register for an element of A, which each sum then loads for itself: 15 cycles a step for 14. */
+static inline bool tile_is_crowded(const tile_machine *machine, int width)
+{
+    enum { REGISTERS = 32 };
+    return (tile_height(machine, width) + 1) * width == REGISTERS;
+}
+
+/* No height for more tiles than these is taken. */
+static inline int64_t tile_most_tiles(const tile_machine *machine, int64_t rows, int width)
+{
+    return tile_ceil(rows, tile_height(machine, width) - tile_is_crowded(machine, width));
+}
+
 static inline tile_split tile_make_split(const tile_machine *machine, int rows, int width)
 {
-    const int height = tile_height(machine, width), tiles = (rows + height - 1) / height;
+    const int height = tile_height(machine, width), most = (int)tile_most_tiles(machine, rows, width);
+    int tiles = (rows + height - 1) / height;
+    if (6 * most <= 7 * tiles) /* each reads all rows of B */
+        tiles = most;
     return (tile_split){tiles, rows / tiles, rows % tiles};
 }
 
@@ -129,7 +145,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
-    cut.ahead = tile_row_bytes(problem, machine->element_bytes) > 16384;
+    cut.ahead = problem->cache == SPK_COLD && tile_row_bytes(problem, machine->element_bytes) > 16384;
     cut.group = cut.values ? TILE_LARGEST_GROUP : tuned.group;
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */

@@ -196,6 +196,8 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
                 S(fetch_ahead)(job, height);
         }
         if (buffer != NULL) {
+            if (buffer->held + height > TILE_BUFFER_ROWS)
+                S(finish)(run, buffer, job->out_stride, row0 + row, column0, columns);
             job->out = buffer->sums + buffer->held * job->out_stride;
             if (problem->d.layout == SPK_ROW_MAJOR)
                 S(fetch_for_epilogue)(run, row0 + row, height, column0, columns);
@@ -211,8 +213,6 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
             continue;
         }
         buffer->held += height;
-        if (buffer->held + T(tallest) > TILE_BUFFER_ROWS)
-            S(finish)(run, buffer, job->out_stride, row0 + row, column0, columns);
     }
 }
 
