@@ -197,7 +197,7 @@ def origins(files):
 def device_line(documents):
     """Of the first that names the device; of a processor the first that says its instruction sets, if one does."""
     named = [document["device"] for document in documents if (document.get("device") or {}).get("name")]
-    for device in [device for device in named if device["kind"] == "cpu" and device.get("isa")][:1] or named[:1]:
+    for device in [device for device in named if device.get("kind") == "cpu" and device.get("isa")][:1] or named[:1]:
         threads = f", {device['threads']} threads" if device.get("threads") else ""
         sets = f"; {', '.join(device['isa'])}" if device.get("isa") else ""
         return f"{device['name']}{threads}{sets}."
