@@ -85,8 +85,8 @@ install_blis() {
     if [ -n "$blis" ]; then export SPARSEK_BLIS=${SPARSEK_BLIS:-$blis}; fi
 }
 
-# For programs that are to find no vendor library: env "${no_vendors[@]}" PROGRAM.
-no_vendors=(SPARSEK_MKL=none SPARSEK_OPENBLAS=none SPARSEK_BLIS=none SPARSEK_ONEDNN=none)
+# A program that is to find no vendor library. A function, since another shell can be given it (export -f), and no array.
+without_vendors() { env SPARSEK_MKL=none SPARSEK_OPENBLAS=none SPARSEK_BLIS=none SPARSEK_ONEDNN=none "$@"; }
 
 find_nvrtc() { find build/venv/lib/python*/site-packages/nvidia -name 'libnvrtc.so.*' 2>/dev/null | sort | tail -n 1 || true; }
 
