@@ -104,7 +104,8 @@ def main():
     before = sa.set_options(effort="measure")
     forms = dict(plain=lambda n: (sparse, torch.ones(options.width, n)), layer=lambda n: (sparse, torch.ones(n, options.width).mT))
     for name, form in forms.items():
-        sa.set_options(store="", budget_s=options.budget_s, unknown="tune_each")
+        folder = tempfile.TemporaryDirectory()  # a store in memory would let the first sizes go
+        sa.set_options(store=pathlib.Path(folder.name) / "store.db", budget_s=options.budget_s, unknown="tune_each")
         sa.clear_cache()
         begin = time.perf_counter()
         for n in SIZES:

@@ -194,3 +194,19 @@ def test_pictures_have_whole_labels_and_quartiles():
     low, high = _quartile_distances({"samples_us": [10, 11, 50, 100], "median_us": 30.5})
     assert low < high and low < 30.5
     assert _quartile_distances({"samples_us": [], "median_us": 5}) == (0, 0)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_the_number_of_threads_is_left_alone(tmp_path, threads):
+    """Libraries of the race set numbers of threads, some of them OpenMP's, which is torch's, too."""
+    before = torch.get_num_threads()
+    sa.set_options(store=tmp_path / "store.db", effort="measure", budget_s=0.2, unknown="tune_each")
+    torch.manual_seed(0)
+    matrix = sa.BSR.from_dense(torch.randn(512, 512), block=32, density=0.1)
+    try:
+        torch.set_num_threads(threads)
+        for n in (5, 16, 40):
+            sa.matmul(matrix, torch.randn(512, n), assume_finite=True)
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)

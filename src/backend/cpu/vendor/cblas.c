@@ -21,7 +21,10 @@ static spk_status make_state(spk_bound *bound, const spk_cblas_vendor *vendor)
     bound->state = state;
     if (vendor->threads != NULL)
         spk_process_threads_watch(vendor->threads);
-    return vendor->open(bound->device, state->library);
+    SPK_TRY(vendor->open(bound->device, state->library));
+    if (vendor->variant != NULL)
+        state->vendor = vendor->variant(state->library);
+    return SPK_OK;
 }
 
 void spk_cblas_unbind(spk_bound *bound)
@@ -64,12 +67,12 @@ static void restore_threads(const void *user, int before)
 
 spk_status spk_cblas_blocks_bind(spk_bound *bound, const spk_cblas_vendor *vendor)
 {
-    const bool own = vendor->set_own != NULL;
-    const spk_blocks_library calls = {
-        .multiply = multiply_block, .takes_alpha = true, .begin = own ? become_single : NULL, .end = own ? restore_threads : NULL};
     spk_status status = SPK_OK;
     SPK_GOTO(make_state(bound, vendor));
     cblas_state *state = bound->state;
+    const bool own = state->vendor->set_own != NULL;
+    const spk_blocks_library calls = {
+        .multiply = multiply_block, .takes_alpha = true, .begin = own ? become_single : NULL, .end = own ? restore_threads : NULL};
     SPK_GOTO(spk_blocks_make(bound, &calls, state, 0, spk_product_is_result(&bound->problem, false), &state->blocks));
     return SPK_OK;
 done:
@@ -102,9 +105,13 @@ static void multiply_whole(const void *user, const spk_product *product, int thr
         spk_process_threads_multiply(vendor->threads, state->library, product, threads);
         return;
     }
+    if (vendor->alone != NULL)
+        spk_process_threads_lock(vendor->alone);
     const int before = vendor->set_own(state->library, threads);
     spk_cblas_multiply((const spk_cblas *)state->library, product);
     vendor->set_own(state->library, before);
+    if (vendor->alone != NULL)
+        spk_process_threads_unlock(vendor->alone);
 }
 
 bool spk_cblas_dense_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

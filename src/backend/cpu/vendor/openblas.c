@@ -1,4 +1,5 @@
-/* OpenBLAS: its rows are those of a library with CBLAS, its number of threads belongs to the whole process. */
+/* OpenBLAS: its rows are those of a library with CBLAS. Its number of threads belongs to the whole process; but built with OpenMP it takes
+ * OpenMP's number of the calling thread, and to set its own would set that one for good. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,8 @@ typedef struct openblas {
     spk_cblas cblas;
     void (*set_threads)(int);
     int (*get_threads)(void);
+    int (*get_openmp)(void); /* NULL: it has threads of its own */
+    void (*set_openmp)(int);
 } openblas;
 
 /* ------------------------------------------------------------------------------------------------ the library */
@@ -23,6 +26,12 @@ static const char *configuration(void *handle)
 
 static bool find_functions(void *handle, openblas *library)
 {
+    library->get_openmp = NULL;
+    library->set_openmp = NULL;
+    if (strstr(configuration(handle), "USE_OPENMP") != NULL &&
+        (!spk_library_function(handle, "omp_get_max_threads", &library->get_openmp) ||
+         !spk_library_function(handle, "omp_set_num_threads", &library->set_openmp)))
+        return false;
     return spk_cblas_find(handle, &library->cblas) && spk_library_function(handle, "openblas_set_num_threads", &library->set_threads) &&
            spk_library_function(handle, "openblas_get_num_threads", &library->get_threads);
 }
@@ -36,7 +45,7 @@ bool spk_openblas_prepare(void *handle, const spk_opened *opened, char *why, siz
     if (strstr(configuration(handle), "USE64BITINT") != NULL)
         snprintf(why, size, "it was built with 64-bit integers (%s); the one with 32-bit integers is needed", configuration(handle));
     else if (!find_functions(handle, &library))
-        snprintf(why, size, "it lacks cblas_sgemm, cblas_dgemm, openblas_set_num_threads or openblas_get_num_threads");
+        snprintf(why, size, "it lacks cblas_sgemm, cblas_dgemm, openblas_set_num_threads, openblas_get_num_threads, or OpenMP's functions");
     else {
         atomic_store(&most_threads, library.get_threads());
         return true;
@@ -75,9 +84,11 @@ static spk_status grow(const openblas *library, int threads)
     if (threads > had && !spk_openblas_fits(threads, had, why, sizeof why)) {
         status = spk_fail(SPK_ERR_UNAVAILABLE, "openblas: %s", why);
     } else if (threads > had) {
-        const int before = library->get_threads();
+        const int before = library->get_threads(), openmp = library->get_openmp != NULL ? library->get_openmp() : 0;
         library->set_threads(threads);
         library->set_threads(before);
+        if (library->set_openmp != NULL)
+            library->set_openmp(openmp);
         atomic_store_explicit(&most_threads, threads, memory_order_release);
     }
     spk_process_threads_unlock(&process_threads);
@@ -100,6 +111,26 @@ static spk_status open_library(const spk_device *device, void *opened)
     return grow(library, threads);
 }
 
-static const spk_cblas_vendor vendor = {.library_bytes = sizeof(openblas), .open = open_library, .threads = &process_threads};
+static int set_own(const void *library, int threads)
+{
+    const openblas *of = library;
+    const int before = of->get_openmp();
+    if (before != threads)
+        of->set_openmp(threads);
+    return before;
+}
+
+static const spk_cblas_vendor with_openmp = {
+    .library_bytes = sizeof(openblas), .open = open_library, .set_own = set_own, .alone = &process_threads};
+
+static const spk_cblas_vendor *variant(const void *library);
+
+static const spk_cblas_vendor vendor = {
+    .library_bytes = sizeof(openblas), .open = open_library, .threads = &process_threads, .variant = variant};
+
+static const spk_cblas_vendor *variant(const void *library)
+{
+    return ((const openblas *)library)->get_openmp != NULL ? &with_openmp : &vendor;
+}
 
 SPK_CBLAS_ROWS(openblas, &vendor, 0.55, 0.85);

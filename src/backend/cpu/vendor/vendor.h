@@ -220,6 +220,8 @@ typedef struct spk_cblas_vendor {
     spk_status (*open)(const spk_device *device, void *library);
     spk_process_threads *threads;                     /* NULL: the number is each thread's own */
     int (*set_own)(const void *library, int threads); /* of the calling thread; returns what it was. NULL: it has none */
+    spk_process_threads *alone;                       /* products of all threads run one at a time. NULL: any number of them */
+    const struct spk_cblas_vendor *(*variant)(const void *library); /* what an opened library is treated as. NULL: as this */
     bool busy; /* its threads wait for each other busily: with more of them than processors, each wait would be a slice of time */
 } spk_cblas_vendor;
 
