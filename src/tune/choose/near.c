@@ -104,8 +104,10 @@ static spk_status take_sibling(const look *l, spk_store *store, const char *key,
     if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
         return SPK_OK;
     spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
+    double factor = 0;
     for (int i = 0; status == SPK_OK && i < count; i++) {
-        const double factor = slower_than_predicted(l, report, contenders[i].kernel);
+        if (i == 0 || contenders[i].kernel != contenders[i - 1].kernel) /* a row's candidates stand together */
+            factor = slower_than_predicted(l, report, contenders[i].kernel);
         contenders[i].eligible = factor > 0;
         contenders[i].predicted_us *= factor;
     }
