@@ -1,17 +1,7 @@
-/* Tiles of attention are as long as their lists: they are given away, the longest first, each to the worker that has least to do. */
+/* The task of a problem, its tiles, and how many steps of keys each of them takes. */
 #include "backend/cuda/plan/attention.h"
 
-#include <limits.h>
-#include <string.h>
-
-#include "backend/cuda/plan/schedule.h"
 #include "op/attention/attention.h"
-
-/* Beginning and end of a tile, in steps. */
-enum { TILE_COST = 1 };
-
-/* K and V of the heads whose tiles are given away together: what L2 holds. */
-static const double SECTION_BYTES = 32 << 20;
 
 static int64_t up(int64_t a, int64_t b)
 {
@@ -153,83 +143,4 @@ int64_t spk_cuda_attention_steps(const spk_problem *p, const attention_tiling *t
                   sunk = lower.sinks > 0 ? blocks_below(index, list, width, lower.sinks) : 0;
     const int64_t from = before > sunk ? before : sunk, blocks = sunk + (within > from ? within - from : 0);
     return width >= t->step_keys ? blocks * (width / t->step_keys) : up(blocks, t->step_keys / width);
-}
-
-/* Tiles of the heads of a section: whole groups that share K and V. */
-static int64_t section_tiles(const spk_problem *p, const attention_tiling *t)
-{
-    const double bytes = (double)p->n * (double)(p->k + p->depth_v) * (double)spk_dtype_bytes(p->operand[ATTENTION_K].dtype);
-    const double groups = bytes > 0 ? SECTION_BYTES / bytes : 1;
-    const int64_t sharing = spk_attention_sharing(p) / t->heads, each = t->row_tiles * (sharing > 0 ? sharing : 1);
-    const double most = (groups < 1 ? 1 : groups) * (double)each;
-    return most < (double)t->all ? (int64_t)(most / (double)each) * each : t->all;
-}
-
-typedef struct deal {
-    int *lengths, *order, *owners, *lists;
-    schedule_heap heap;
-    int64_t count; /* of lists */
-} deal;
-
-static spk_status deal_make(const spk_mem *mem, const attention_tiling *t, int workers, deal *d)
-{
-    const size_t tiles = (size_t)t->all;
-    d->count = workers + 1 + t->all;
-    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->lengths, &d->lengths));
-    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->order, &d->order));
-    SPK_TRY(spk_alloc(mem, tiles, sizeof *d->owners, &d->owners));
-    SPK_TRY(spk_calloc(mem, (size_t)d->count, sizeof *d->lists, &d->lists));
-    SPK_TRY(spk_schedule_heap_make(mem, workers, &d->heap));
-    memset(d->heap.load, 0, (size_t)workers * sizeof *d->heap.load);
-    spk_schedule_build(&d->heap, workers);
-    return SPK_OK;
-}
-
-static void deal_release(const spk_mem *mem, deal *d)
-{
-    spk_free(mem, d->lengths);
-    spk_free(mem, d->order);
-    spk_free(mem, d->owners);
-    spk_free(mem, d->lists);
-    spk_schedule_heap_release(mem, &d->heap);
-}
-
-static spk_status give_away(const spk_mem *mem, const spk_problem *p, const attention_tiling *t, deal *d)
-{
-    const int64_t section = section_tiles(p, t);
-    for (int64_t first = 0; first < t->all; first += section) {
-        const int64_t count = first + section < t->all ? section : t->all - first;
-        SPK_TRY(spk_schedule_sort(mem, d->lengths + first, count, d->order + first));
-        for (int64_t i = first; i < first + count; i++) {
-            d->order[i] += (int)first;
-            d->owners[i] = spk_schedule_add(&d->heap, d->lengths[d->order[i]] + TILE_COST);
-        }
-    }
-    return SPK_OK;
-}
-
-spk_status spk_cuda_attention_deal(spk_device *device, const spk_problem *p, const attention_tiling *t, int workers, void **memory)
-{
-    const spk_mem *mem = &device->mem;
-    deal d = {0};
-    spk_status status = SPK_OK;
-    bool even = true;
-    const bool known = p->packing.sequences == 0 && p->packing.key_lengths == 0; /* how long tiles are */
-    if (!known || t->all <= workers || (p->pattern == NULL && p->band.left == 0 && p->band.right == 0))
-        return SPK_OK;
-    SPK_GOTO(deal_make(mem, t, workers, &d));
-    for (int64_t i = 0; i < t->all; i++) {
-        const int64_t steps = spk_cuda_attention_steps(p, t, i);
-        d.lengths[i] = (int)(steps < INT_MAX / 2 ? steps : INT_MAX / 2);
-        even = even && d.lengths[i] == d.lengths[0];
-    }
-    if (even)
-        goto done;
-    SPK_GOTO(give_away(mem, p, t, &d));
-    spk_schedule_write(d.order, d.owners, t->all, workers, d.lists);
-    SPK_GOTO(device->backend->allocate(device, (size_t)d.count * sizeof *d.lists, memory));
-    SPK_GOTO(device->backend->copy_in(device, *memory, d.lists, (size_t)d.count * sizeof *d.lists));
-done:
-    deal_release(mem, &d);
-    return status;
 }

@@ -1,4 +1,4 @@
-/* What the host sides of attention's rows share: the task, and which worker computes which tiles when. */
+/* What the host sides of attention's rows share: the task, and the tiles of it. */
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_H
 
@@ -29,10 +29,5 @@ attention_tiling spk_cuda_attention_tiling(const spk_problem *problem, int rows,
 
 /* Steps of step_keys keys of a tile; the mask's indices are on the host. */
 int64_t spk_cuda_attention_steps(const spk_problem *problem, const attention_tiling *tiling, int64_t tile);
-
-/* The tiles of each worker where they differ in length, in device memory: offsets (workers + 1), then the tiles. *memory stays NULL where
- * it is as good to deal them out. */
-spk_status spk_cuda_attention_deal(spk_device *device, const spk_problem *problem, const attention_tiling *tiling, int workers,
-                                   void **memory);
 
 #endif
