@@ -118,11 +118,24 @@ static spk_status check_stream(const spk_plan *plan, const void *stream)
     return SPK_OK;
 }
 
-/* The candidate that takes these pointers; where none does, the first says why. */
-static const spk_bound *bound_for(const spk_plan *plan, const spk_args *args)
+/* What only some kernels read is an address that is not aligned: the first such. */
+static spk_status refuse_addresses(const spk_bound *bound, const spk_args *args)
+{
+    const spk_op *op = bound->problem.op;
+    for (int i = 0; i < op->operand_count; i++)
+        if ((uintptr_t)args->at[i] % 16 != 0)
+            return spk_fail(SPK_ERR_ARGUMENT, "%s = %p is not aligned to 16 bytes, as %s needs, and no second kernel could be bound for it",
+                            op->operands[i].name, args->at[i], bound->kernel->name);
+    return spk_fail(SPK_ERR_ARGUMENT, "%s does not take these addresses, and no second kernel could be bound for them", bound->kernel->name);
+}
+
+/* The candidate that takes these addresses. */
+static spk_status find_bound(const spk_plan *plan, const spk_args *args, const spk_bound **found)
 {
     const spk_bound *bound = &plan->bound;
-    return plan->fallback.kernel == NULL || bound->kernel->ops->takes(bound, args) ? bound : &plan->fallback;
+    const bool takes = bound->kernel->ops->takes == NULL || bound->kernel->ops->takes(bound, args);
+    *found = takes ? bound : &plan->fallback;
+    return takes || plan->fallback.kernel != NULL ? SPK_OK : refuse_addresses(bound, args);
 }
 
 static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
@@ -155,7 +168,8 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
         SPK_TRY(spk_problem_check_indices(problem, args));
     if (spk_problem_is_empty(problem))
         return SPK_OK;
-    const spk_bound *bound = bound_for(plan, args);
+    const spk_bound *bound;
+    SPK_TRY(find_bound(plan, args, &bound));
     size_t needed = plan->workspace_bytes;
     if (needed == 0)
         return spk_bound_run(bound, args, stream);

@@ -73,6 +73,14 @@ static void misaligned_goes_to_the_second(void **unused)
     args.d = memory[2] + 2; /* the kernel's own affair */
     GOOD(spk_run_spmm(plan, &args, NULL));
     assert_string_equal(state->launched, "spmm_sm90_wgmma");
+    spk_unbind(&plan->fallback); /* as where no second one could be proved: nothing runs, and nothing reads what it cannot */
+    args.b = memory[1] + 8;
+    state->launched = "nothing";
+    assert_int_equal(spk_run_spmm(plan, &args, NULL), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "is not aligned to 16 bytes, as spmm_sm90_wgmma needs"));
+    assert_string_equal(state->launched, "nothing");
+    args.b = memory[1];
+    GOOD(spk_run_spmm(plan, &args, NULL));
     spk_plan_destroy(&plan);
     for (int i = 0; i < 3; i++)
         spk_memory_release(context, (void **)&memory[i]);
