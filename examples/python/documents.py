@@ -162,19 +162,26 @@ def draw(curves, rates, ends, tokens):
 
 def main(arguments=None):
     parser = shared.parser(__doc__)
-    parser.add_argument("--tokens", type=int, default=4096, help="of a row, one row a step")
-    parser.add_argument("--longest", type=int, default=2048, help="document: longer ones are cut")
-    parser.add_argument("--width", type=int, default=256)
-    parser.add_argument("--heads", type=int, default=4)
-    parser.add_argument("--layers", type=int, default=2)
+    parser.add_argument("--tokens", type=int, help="of a row, one row a step (default: 4096, on a GPU 16384)")
+    parser.add_argument("--longest", type=int, help="document: longer ones are cut (default: 2048, on a GPU 8192)")
+    parser.add_argument("--width", type=int, help="default: 256, on a GPU 1024")
+    parser.add_argument("--heads", type=int, help="default: 4, on a GPU 8")
+    parser.add_argument("--layers", type=int, help="default: 2, on a GPU 4")
     parser.add_argument("--steps", type=int, default=20)
-    parser.add_argument("--dtype", default="float32")
+    parser.add_argument("--dtype", help="default: float32, on a GPU bfloat16")
     options = shared.parse(parser, arguments)
+    tiny = dict(tokens=512, longest=128, width=64, heads=4, layers=2, dtype="float32")
+    usual = dict(tokens=4096, longest=2048, width=256, heads=4, layers=2, dtype="float32")
+    large = dict(tokens=16384, longest=8192, width=1024, heads=8, layers=4, dtype="bfloat16")
+    gpu = torch.device(options.device).type == "cuda"
+    for name, value in (tiny if options.small else large if gpu else usual).items():
+        if getattr(options, name) is None:
+            setattr(options, name, value)
     if options.small:
-        options.tokens, options.longest, options.width, options.steps = 512, 128, 64, 8
+        options.steps = 8
     texts = documents(options.longest)
     rows = list(pack(texts, options.tokens, options.steps, options.seed))
-    ways = [Dense(), Packed()] + ([Flex()] if torch.device(options.device).type == "cuda" else [])
+    ways = [Dense(), Packed()] + ([Flex()] if gpu else [])
     curves, rates, gradients = {}, {}, {}
     for way in ways:
         curves[way.name], rates[way.name], gradients[way.name] = train(way, options, rows)
