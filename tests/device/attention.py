@@ -24,13 +24,14 @@ def stream():
 
 
 class Mask:
-    """Lists of `kept` random blocks in each block row (uneven: of so many at most), for each of `lists` lists, on the device."""
+    """Lists of `kept` random blocks in each block row (uneven: of so many at most; every: in one of so many block rows), for each of `lists` lists, on the device."""
 
-    def __init__(self, library, queries, keys, block, kept, lists, seed=1, uneven=False, deferred=1):
+    def __init__(self, library, queries, keys, block, kept, lists, seed=1, uneven=False, deferred=1, every=1):
         down, across, generator = lists * (queries // block), keys // block, torch.Generator("cuda").manual_seed(seed)
         ranks = torch.rand(down, across, generator=generator, device="cuda").argsort(dim=1).argsort(dim=1)
         counts = torch.randint(0, kept + 1, (down, 1), generator=generator, device="cuda") if uneven else kept
         there = ranks < counts
+        there[torch.arange(down, device="cuda") % every > 0] = False
         self.columns = there.nonzero()[:, 1].int().contiguous()
         self.offsets = torch.cat((torch.zeros(1, dtype=torch.int64, device="cuda"), there.sum(1).cumsum(0))).int().contiguous()
         self.library, self.blocks, self.made = library, len(self.columns), C.c_void_p()
@@ -45,7 +46,8 @@ class Mask:
 
 
 class Problem:
-    def __init__(self, library, pattern=None, arrays=None, seed=1, scale=None, **fields):
+    def __init__(self, library, pattern=None, arrays=None, seed=1, choice=None, **fields):
+        self.choice = choice.encode() if choice else None
         self.library, operation = library, library.operations["attention"]
         f = {"batch": 1, "heads": 1, "heads_kv": 0, "depth": 64, **fields}
         rows = f.get("pages", 0) * f.get("page_keys", 0) or f["keys"]
@@ -63,7 +65,7 @@ class Problem:
 
     def make_plan(self):
         plan = C.c_void_p()
-        self.library.check(self.library.lib.spk_plan_create(self.library.context, self.pattern, self.problem, C.byref(sized(TuneOptions, effort=ESTIMATE, unknown=1)), C.byref(plan)))
+        self.library.check(self.library.lib.spk_plan_create(self.library.context, self.pattern, self.problem, C.byref(sized(TuneOptions, effort=ESTIMATE, unknown=1, choice=self.choice)), C.byref(plan)))
         return plan
 
     def arguments(self, **more):
@@ -100,6 +102,9 @@ def many_tiles(library):
     yield "last tiles of a mask shared out", Problem(library, pattern=even.create(), queries=2048, keys=4096, heads=9, depth=128, mask_heads=9), of_blocks(even, 64)
     uneven = Mask(library, 16384, 4096, 64, 24, 16, uneven=True)
     yield "lists sorted on the device", Problem(library, pattern=uneven.create(), queries=16384, keys=4096, heads=16, depth=128, mask_heads=16), of_blocks(uneven, 64)
+    bare = Mask(library, 8192, 2048, 64, 3, 4, deferred=0, every=23)
+    for choice in ("CONSUMERS=1 FORM=0 STEP=64", "CONSUMERS=2 FORM=1 STEP=64"):
+        yield "most lists are empty", Problem(library, pattern=bare.create(), choice=f"attention_sm90 {choice} Q_HELD=0 TURNS=0 JOIN=1 SPLIT=1", queries=8192, keys=2048, heads=4, depth=64, mask_heads=4), of_blocks(bare, 64)
     ends = {"query_ends": int32(130, 500, 500, 1000), "key_ends": int32(200, 700, 800, 1024)}
     packed = Mask(library, 1024, 1024, 64, 7, 4)
     seen = of_blocks(packed, 64)

@@ -70,6 +70,12 @@ static double least_output(const spk_problem *p)
     return p->operand[ATTENTION_Q].dtype == SPK_F16 ? 0x1p-14 : p->compute == SPK_F64 ? 1e-290 : 1e-30;
 }
 
+/* The same of a weight, or of a score's gradient, that is multiplied as a number of Q's type. */
+static double least_factor(const spk_problem *p)
+{
+    return p->operand[ATTENTION_Q].dtype == SPK_F16 ? 0x1p-14 : 0;
+}
+
 /* The rounding of a score makes one of its weight, in proportion; that of a capped one, of the cap's slope, too. */
 static pair pair_of(const query *q, int64_t key)
 {
@@ -80,9 +86,10 @@ static pair pair_of(const query *q, int64_t key)
                  slope = capped ? 1 - (score / cap) * (score / cap) : 1;
     const double weight = q->lse == -(double)INFINITY ? 0 : exp(score - q->lse), off = 1 + size + fabs(weight > 0 ? q->lse : 0),
                  weight_size = weight * off + least_number(q->problem);
-    return (pair){{weight, weight_size},
+    const double held = least_factor(q->problem);
+    return (pair){{weight, weight_size + held},
                   {weight * (along.value - q->delta) * slope,
-                   weight_size * (along.size + q->delta_size) * (capped ? 1 + 2 * size / fabs(cap) : 1) + least_number(q->problem)}};
+                   weight_size * (along.size + q->delta_size) * (capped ? 1 + 2 * size / fabs(cap) : 1) + least_number(q->problem) + held}};
 }
 
 /* Sums of a row of an output. */

@@ -309,7 +309,7 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
         }
         const int item_q = task.q_strides.item != 0 ? place.item : 0, item_k = task.k_strides.item != 0 ? place.item : 0,
                   item_v = task.v_strides.item != 0 ? place.item : 0, head_kv = place.head / task.sharing;
-        if (!JOIN)
+        if (!JOIN || step >= end_step) /* V comes behind the next K; tiles without steps have none, and there may be many of them */
             load_v(maps.v, v, shared, at.v, pending);
         if (may_fill(q)) {
             shared.tiles[q.stage] = tile_note{tile, end_step - step, place.row, place.end, shared_out ? entry - order.tiles : -1};
