@@ -97,6 +97,7 @@ for step in "${steps[@]}"; do
         ;;
     proved)
         run 330 python3 bench/proved.py run "$results/$name-proved.json" --program "$build/sparsek" --device "$device" --seconds 300
+        run 220 python3 bench/proved.py run "$results/$name-proved-attention.json" --op attention --program "$build/sparsek" --device "$device" --seconds 200
         run 120 python3 bench/proved.py run "$results/$name-proved-attention-backward.json" --op attention_backward --program "$build/sparsek" --device "$device" \
             --seconds 100
         run 10 python3 bench/proved.py table

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Candidates that a device has proved, for the library's table of those that may run where there is no prover.
 
-    bench/proved.py run OUT.json [--op spmm|attention_backward] [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
+    bench/proved.py run OUT.json [--op spmm|attention|attention_backward] [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
                                                     prove the candidates of every row over a list of problems, and export what came of it
     bench/proved.py export CACHE_FOLDER OUT.json    what an earlier run left in $SPARSEK_CACHE_DIR
     bench/proved.py table [--check]                 src/backend/cuda/proved.def from bench/results/*proved*.json; --check: fail where it is another
@@ -33,6 +33,16 @@ PROBLEMS = [("f16", "64x32", 1024, 256, 0.5, ""), ("bf16", "128", 1024, 1, 0.5, 
             ("bf16", "128", 1024, 32, 0.5, ""), ("f32", "72", 1008, 256, 0.1, "--compute tf32"), ("f16", "64x32", 1024, 16, 0.5, ""),
             ("f16", "64x32", 1024, 32, 0.5, ""), ("f32", "8", 1024, 16, 0.1, ""), ("bf16", "64x32", 1024, 1024, 0.1, ""), ("f32", "64", 1024, 512, 0.1, ""),
             ("f16", "32", 1024, 512, 0.1, ""), ("f32", "1", 1024, 512, 0.05, ""), ("f16", "8", 1024, 512, 0.1, "")]
+
+# Options of attention: what the widest programs are used for.
+ATTENTION = [f"--heads 8 {more}" for more in
+             ("--queries 1024 --keys 1024 --dtype bf16 --depth 128 --causal --diagonal top_left", "--queries 1024 --keys 1024 --dtype bf16 --depth 64",
+              "--queries 2048 --keys 2048 --dtype bf16 --depth 128 --mask-heads 8 --block 64 --density 0.2",
+              "--queries 2048 --keys 2048 --dtype f16 --depth 128 --heads-kv 2 --mask-heads 2 --block 128 --density 0.3", "--queries 1 --keys 8192 --heads-kv 2 --dtype bf16 --depth 128",
+              "--queries 1024 --keys 1024 --dtype f16 --depth 64 --causal --window-left 200 --diagonal bottom_right", "--queries 1024 --keys 1024 --dtype bf16 --depth 128",
+              "--queries 2048 --keys 2048 --dtype bf16 --depth 64 --mask-heads 1 --block 64 --density 0.2", "--queries 1024 --keys 1024 --sequences 4 --dtype bf16 --depth 128 --causal --diagonal top_left",
+              "--queries 1 --keys 2048 --heads-kv 2 --batch 4 --key-lengths --page-keys 64 --pages 128 --dtype bf16 --depth 128", "--queries 1024 --keys 1024 --dtype bf16 --depth 96 --causal --diagonal top_left",
+              "--queries 1024 --keys 1024 --dtype bf16 --depth 256 --causal --diagonal top_left", "--queries 1024 --keys 1024 --dtype f32 --depth 64 --causal --diagonal top_left")]
 
 # Options of gradients of attention: each candidate computes one of them.
 GRADIENTS = [f"--queries 512 --keys 512 --heads 4 {more}" for more in
@@ -97,8 +107,8 @@ def export(cache, out, program=None, device="cuda:0"):
 
 def options_of(op):
     """Of the problems to be tuned."""
-    if op == "attention_backward":
-        return GRADIENTS
+    if op.startswith("attention"):
+        return GRADIENTS if op == "attention_backward" else ATTENTION
     return [f"--m {size} --k {size} --n {n} --block {block} --dtype {dtype} --density {density} {more}" for dtype, block, size, n, density, more in PROBLEMS]
 
 
@@ -152,7 +162,7 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("run")
     one.add_argument("out")
-    one.add_argument("--op", choices=("spmm", "attention_backward"), default="spmm")
+    one.add_argument("--op", choices=("spmm", "attention", "attention_backward"), default="spmm")
     one.add_argument("--program", default=str(ROOT / "build" / "release" / "sparsek"))
     one.add_argument("--device", default="cuda:0")
     one.add_argument("--seconds", type=float, default=300)
