@@ -66,7 +66,17 @@ static void tell(void)
         fprintf(stderr, "  %d: %s, \"%s\"\n", i, spk_status_name(list[i].status), list[i].why);
 }
 
-static const spk_kernel_ops ops = {.source_hash = "0123456789abcdef"};
+static double predicted_us;
+
+static double predict_us(const spk_problem *of, const spk_device *on, const spk_params *params)
+{
+    (void)of;
+    (void)on;
+    (void)params;
+    return predicted_us;
+}
+
+static const spk_kernel_ops ops = {.source_hash = "0123456789abcdef", .predict_us = predict_us};
 static const spk_kernel kernel = {.name = "fake", .backend = SPK_BACKEND_CUDA, .tunables = "V=0,1,2,3", .ops = &ops};
 
 /* ------------------------------------------------------------------------------------------------ around a case */
@@ -228,6 +238,14 @@ static void body_hangs(void)
     CHECK(spk_now_us() - begun < 30e6);
     CHECK(starts() == 2);
     check_odd(SPK_ERR_INTERNAL, "it did not end in time");
+}
+
+static void body_is_slow(void)
+{
+    spk_cuda_proof_limits(20e6, 1e6);
+    predicted_us = 1e5;
+    do_deed("", "sleep 60");
+    check_odd(SPK_ERR_UNAVAILABLE, "it is too slow on this problem to be proved");
 }
 
 static void body_floods(void)
@@ -621,6 +639,7 @@ TEST(dies)
 TEST(exits)
 TEST(ended)
 TEST(hangs)
+TEST(is_slow)
 TEST(floods)
 TEST(floods_without_lines)
 TEST(fails)
@@ -657,6 +676,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_exits),
         cmocka_unit_test(test_ended),
         cmocka_unit_test(test_hangs),
+        cmocka_unit_test(test_is_slow),
         cmocka_unit_test(test_floods),
         cmocka_unit_test(test_floods_without_lines),
         cmocka_unit_test(test_fails),

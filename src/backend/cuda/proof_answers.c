@@ -6,7 +6,10 @@
 #include "backend/cuda/proving.h"
 #include "base/clock.h"
 
-enum { MOST_LATE_STARTS = 2 }; /* of start_limit_us: a job waits no longer than that in all for answers that never come */
+enum {
+    MOST_LATE_STARTS = 2, /* of start_limit_us: a job waits no longer than that in all for answers that never come */
+    SLOW_PART = 20        /* a run that takes one part in so many of its time by the model may well take all of it */
+};
 /* of opening the device and filling the operands, of making a plan: a fresh machine loads libraries for seconds */
 static double start_limit_us = 60e6;
 static double run_limit_us = 10e6; /* of one candidate's run: compiling has been done */
@@ -67,6 +70,12 @@ static bool may_be_late_again(spk_proving *p, phase now)
     return p->late_us < MOST_LATE_STARTS * start_limit_us;
 }
 
+/* By the model: such as a reference kernel on a large problem. */
+static bool is_slow(const spk_proving *p, const spk_prepared *candidate)
+{
+    return spk_candidate_predict_us(candidate->kernel, &candidate->params, p->problem, p->device) > run_limit_us / SLOW_PART;
+}
+
 /* No answer: it died or hangs over this candidate, or never came so far. Returns the first that it did not come to. */
 static int end_at(spk_proving *p, spk_prover *prover, int at, phase now, bool late, bool *go_on)
 {
@@ -80,6 +89,8 @@ static int end_at(spk_proving *p, spk_prover *prover, int at, phase now, bool la
     *go_on = !late || may_be_late_again(p, now);
     if (late && now == MAKING)
         spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it was not ready within the time for its proof");
+    else if (late && is_slow(p, candidate))
+        spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it is too slow on this problem to be proved");
     else if (late)
         spk_proof_say(candidate, SPK_ERR_INTERNAL, "%s", "it did not end in time when proved");
     else if (spk_prover_was_ended(prover))
