@@ -25,7 +25,7 @@ SUMMARY = re.compile(r"ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazar
 def rows_of(table):
     """Own rows and those of libraries, from kernels.def."""
     own, libraries = [], []
-    for name, kind in re.findall(r"^SPK_KERNEL\(SPK_[A-Z]+, (\w+), SPK_KIND_(\w+)", table, re.M):
+    for name, kind in re.findall(r"^SPK_KERNEL\(SPK_[A-Z_]+, (\w+), SPK_KIND_(\w+)", table, re.M):
         if not name.startswith("test_"):
             (own if kind in ("OWN", "REFERENCE") else libraries).append(name)
     return own, libraries
