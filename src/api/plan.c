@@ -126,7 +126,8 @@ static spk_status refuse_addresses(const spk_bound *bound, const spk_args *args)
         if ((uintptr_t)args->at[i] % 16 != 0)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %p is not aligned to 16 bytes, as %s needs, and no second kernel could be bound for it",
                             op->operands[i].name, args->at[i], bound->kernel->name);
-    return spk_fail(SPK_ERR_ARGUMENT, "%s does not take these addresses, and no second kernel could be bound for them", bound->kernel->name);
+    return spk_fail(SPK_ERR_ARGUMENT, "%s does not take these addresses, and no second kernel could be bound for them",
+                    bound->kernel->name);
 }
 
 /* The candidate that takes these addresses. */

@@ -39,6 +39,7 @@ typedef struct spk_key_row {
      * aligned, and where there is one token, by their layout, which is either then. Of the numbers that are near, those of one group change
      * together. */
     int moves;
+    bool is_smooth; /* moves: a few of it are computed as many are; else eight and nine may be very different */
 } spk_key_row;
 
 /* An octave of alignment, between classes that calls of one layer may be in. */

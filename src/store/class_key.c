@@ -149,10 +149,10 @@ double spk_key_size_distance(const char *a, const char *b)
             return INFINITY;
         if (x == y)
             continue;
-        if (row->moves == 0 || (moved != 0 && moved != row->moves) || is_few(x) != is_few(y))
+        if (row->moves == 0 || (moved != 0 && moved != row->moves) || (!row->is_smooth && is_few(x) != is_few(y)))
             return INFINITY;
         moved = row->moves;
-        one_token = one_token || x == 1 || y == 1;
+        one_token = one_token || (!row->is_smooth && (x == 1 || y == 1));
         distance += row->weight * fabs(log2(x + 0.5) - log2(y + 0.5));
     }
     return *rest_a == '\0' && *rest_b == '\0' && (!layouts || one_token) ? distance : INFINITY;

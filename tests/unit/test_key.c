@@ -364,6 +364,34 @@ static void test_any_number_may_be_missing(void **state)
     }
 }
 
+/* Class of packed attention with so many sequences and heads, keys that a query sees. */
+static void packed_key(int sequences, int heads, int seen, char key[SPK_MAX_KEY_TEXT])
+{
+    size_t at = (size_t)snprintf(key, SPK_MAX_KEY_TEXT, "v=1;op=attention|");
+    for (const spk_key_row *row = spk_op_attention.key; row->name != NULL; row++) {
+        const int value = strcmp(row->name, "seqs") == 0   ? sequences
+                          : strcmp(row->name, "h") == 0    ? heads
+                          : strcmp(row->name, "seen") == 0 ? seen
+                                                           : 64;
+        if (row->near != NULL)
+            at += (size_t)snprintf(key + at, SPK_MAX_KEY_TEXT - at, "%s=%d;", row->name, value);
+    }
+}
+
+/* Each batch of a training has another number of documents: nobody waits for it to be measured. */
+static void test_sequences_are_sizes(void **state)
+{
+    (void)state;
+    char five[SPK_MAX_KEY_TEXT], twelve[SPK_MAX_KEY_TEXT], heads[SPK_MAX_KEY_TEXT], few[SPK_MAX_KEY_TEXT];
+    packed_key(5, 8, 1024, five);
+    packed_key(12, 8, 512, twelve);
+    packed_key(5, 16, 1024, heads);
+    packed_key(5, 8, 8, few);
+    assert_true(spk_key_size_distance(five, twelve) < 4);
+    assert_true(isinf(spk_key_size_distance(five, heads)));
+    assert_true(isinf(spk_key_size_distance(five, few)));
+}
+
 static void test_device_text(void **state)
 {
     (void)state;
@@ -418,6 +446,7 @@ int main(void)
         cmocka_unit_test(test_distance_orders),
         cmocka_unit_test(test_distance_of_bad_text),
         cmocka_unit_test(test_any_number_may_be_missing),
+        cmocka_unit_test(test_sequences_are_sizes),
         cmocka_unit_test(test_device_text),
         cmocka_unit_test(test_longest_key_fits),
     };

@@ -147,6 +147,6 @@ const spk_key_row spk_attention_key[] = {{.name = "t", .exact = key_dtype},
                                          {.name = "h", .near = key_heads, .weight = 1},
                                          {.name = "share", .near = key_sharing, .weight = 1},
                                          {.name = "items", .near = spk_key_items, .weight = 1, .moves = 4},
-                                         {.name = "seqs", .near = key_sequences, .weight = 1},
+                                         {.name = "seqs", .near = key_sequences, .weight = 1, .moves = 1, .is_smooth = true},
                                          {.name = "page", .near = key_page, .weight = 1},
                                          {.name = NULL}};
