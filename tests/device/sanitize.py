@@ -56,6 +56,8 @@ def run_one(options, sanitizer, tool, row):
         log, result["exit"] = (late.stdout or b"").decode(errors="replace"), f"not done within {options.limit} s"
     pathlib.Path(f"{stem}.log").write_text(log, encoding="utf-8")
     result["findings"] = findings_of(log)
+    if result["findings"]:
+        result["text"] = [line.removeprefix("========= ") for line in log.splitlines() if line.startswith("========= ")][:40]
     try:
         checked = json.loads(pathlib.Path(f"{stem}.json").read_text(encoding="utf-8"))
         [of_row] = checked["results"]
@@ -103,7 +105,7 @@ def main():
     envelope = next((envelope for _, envelope in done if envelope), {})
     bad = [result for result in results if not is_clean(result, options.each)]
     for result in bad:
-        print(f"{result['tool']} {result['row']}: {result['findings']} findings, {result['wrong']} wrong of {result['cases']} cases, exit {result['exit']}")
+        print(f"{result['tool']} {result['row']}: {result['findings']} findings, {result['wrong']} wrong of {result['cases']} cases, exit {result['exit']}", *result.get("text", []), sep="\n    ")
     tally = ", ".join(f"{tool} {sum(r['findings'] or 0 for r in results if r['tool'] == tool)}" for tool in options.tools.split(","))
     print(f"sanitizers: {len(results) - len(bad)} of {len(results)} clean, {sum(r['cases'] for r in results)} cases, seed {options.seed}; findings: {tally}")
     if options.json:
