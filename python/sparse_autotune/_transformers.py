@@ -104,6 +104,10 @@ class _Rule:
     right: int = 0
 
 
+# What a function has enclosed cannot be read in code that an older PyTorch compiles: the mask is the dense one there.
+_READS_CLOSURES = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 15)
+
+
 class _Rules:
     """Tells the mask functions that are a causal mask or a window from all others, by their code and what that has enclosed."""
 
@@ -120,6 +124,8 @@ class _Rules:
             return _Rule(causal=True)
         if function is self._all:
             return _Rule()
+        if _ops.is_compiling() and not _READS_CLOSURES:
+            return None
         code, closure = getattr(function, "__code__", None), getattr(function, "__closure__", None)
         if code is None or not closure or len(closure) != 1:
             return None

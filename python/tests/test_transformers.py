@@ -155,7 +155,7 @@ def test_compile(counted):
         made = compiled(token, **{keyword(ours): caches[0]}, **words).logits
         alike(made, reference(token, **{keyword(ours): caches[1]}).logits)
         token = made.argmax(-1)
-    assert "pytorch" not in counted
+    assert "pytorch" not in counted or not _transformers._READS_CLOSURES
     torch._dynamo.reset()
 
 
