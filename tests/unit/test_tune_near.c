@@ -150,6 +150,25 @@ static void whose_evidence(void **state)
     bench_close(&b);
 }
 
+/* A library's product with a vector is no measure of its product with two columns. */
+static void far_slower_is_not_taken(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, "");
+    spk_choice choice = choose(&b);
+    must_be(&choice, "measured", "fake1");
+    set_size(&b, 48);
+    fakes[1].model_us = 2 * fakes[1].us;
+    choice = choose(&b);
+    must_be(&choice, "nearest class, of n=23", "fake1"); /* the model may err so far */
+    set_size(&b, 64);
+    fakes[1].model_us = 50 * fakes[1].us;
+    choice = choose(&b);
+    must_be(&choice, "nearest class, of n=23", "fake0");
+    bench_close(&b);
+}
+
 static void who_wants_more_gets_it(void **state)
 {
     (void)state;
@@ -439,6 +458,7 @@ int main(void)
         cmocka_unit_test(many_sizes),
         cmocka_unit_test(warmed_up),
         cmocka_unit_test(whose_evidence),
+        cmocka_unit_test(far_slower_is_not_taken),
         cmocka_unit_test(who_wants_more_gets_it),
         cmocka_unit_test(what_cannot_is_not_taken),
         cmocka_unit_test(a_sibling_decides),

@@ -10,9 +10,10 @@
 /* Octaves between two numbers of tokens that one choice serves. From 1 to 600 that makes three classes at the most, whatever comes first.
  */
 static const double farthest = 4;
-static const double same_choice = 0.6; /* octaves: beyond, the cost model may prefer another of the evidence */
-static const double clearly_ahead = 0.85;
-static const double same_threads = 1; /* octaves: beyond, one thread or all is decided anew */
+static const double same_choice = 0.6;    /* octaves: beyond, the cost model may prefer another of the evidence */
+static const double clearly_ahead = 0.85; /* of another candidate of the same row */
+static const double far_ahead = 0.5;      /* of another row */
+static const double same_threads = 1;     /* octaves: beyond, one thread or all is decided anew */
 
 void spk_choice_words(const spk_choice *choice, char *words, size_t size)
 {
@@ -42,14 +43,17 @@ static double grown_us(const look *l, const spk_evidence *e)
 }
 
 /* Another candidate of the choice's own row, such as one with other tiles, may grow slower. It has to be clearly ahead, as the model knows
- * less than the race; of other rows it says too little for that. */
+ * less than the race; of other rows it says less still, so that these have to be far ahead: some libraries have a way of their own for one
+ * column, and are many times slower with two. */
 static void choose_grown(const look *l, spk_report *report)
 {
     const double chosen_us = report->chosen >= 0 ? grown_us(l, &report->candidates[report->chosen]) : 0;
-    double least_us = chosen_us * clearly_ahead;
+    const char *row = report->chosen >= 0 ? report->candidates[report->chosen].name : "";
+    double least_us = chosen_us;
     for (int i = 0; i < report->count && chosen_us > 0; i++) {
-        const double us = grown_us(l, &report->candidates[i]);
-        if (us > 0 && us < least_us && strcmp(report->candidates[i].name, report->candidates[report->chosen].name) == 0) {
+        const double us = grown_us(l, &report->candidates[i]),
+                     margin = strcmp(report->candidates[i].name, row) == 0 ? clearly_ahead : far_ahead;
+        if (us > 0 && us < least_us && us < chosen_us * margin) {
             least_us = us;
             report->chosen = i;
         }

@@ -89,4 +89,4 @@ static int set_own(const void *library, int threads)
 static const spk_cblas_vendor vendor = {
     .library_bytes = sizeof(blis), .open = open_library, .threads = &process_threads, .set_own = set_own, .busy = true};
 
-SPK_CBLAS_ROWS(blis, &vendor, 0.6, 0.85);
+SPK_CBLAS_ROWS(blis, &vendor, 0.25, 4, 0.85);

@@ -108,4 +108,4 @@ static int set_own(const void *library, int threads)
 
 static const spk_cblas_vendor vendor = {.library_bytes = sizeof(spk_mkl), .open = open_library, .set_own = set_own};
 
-SPK_CBLAS_ROWS(mkl, &vendor, 0.45, 0.9);
+SPK_CBLAS_ROWS(mkl, &vendor, 0.25, 0.45, 0.9);

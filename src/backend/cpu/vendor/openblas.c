@@ -133,4 +133,4 @@ static const spk_cblas_vendor *variant(const void *library)
     return ((const openblas *)library)->get_openmp != NULL ? &with_openmp : &vendor;
 }
 
-SPK_CBLAS_ROWS(openblas, &vendor, 0.55, 0.85);
+SPK_CBLAS_ROWS(openblas, &vendor, 0.25, 0.55, 0.85);

@@ -241,12 +241,12 @@ spk_status spk_cblas_gemm_run(const spk_bound *bound, const spk_args *args, void
 void spk_cblas_unbind(spk_bound *bound);
 
 /* Its four rows: NAME_blocks, NAME_dense, NAME_dense_sddmm and NAME_gemm. A call for a block costs call_us beside its FLOPs, which take a
- * share of the peak. */
-#define SPK_CBLAS_ROWS(name, vendor, call_us, share)                                                                       \
+ * share of the peak; with one column, which is a vector's, vector_us. */
+#define SPK_CBLAS_ROWS(name, vendor, vector_us, call_us, share)                                                            \
     static double name##_blocks_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params) \
     {                                                                                                                      \
         (void)params;                                                                                                      \
-        return spk_blocks_predict_us(problem, device, call_us, share);                                                     \
+        return spk_blocks_predict_us(problem, device, problem->n == 1 ? vector_us : call_us, share);                       \
     }                                                                                                                      \
     static spk_status name##_blocks_bind(spk_bound *bound)                                                                 \
     {                                                                                                                      \
