@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
 #   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved checks attention-python sanitizers upstream page
-#              one of checks: check check-small check-gemm check-attention check-attention-backward attention-device
+#              one of checks: check check-small check-gemm check-attention check-attention-backward check-few attention-device
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
@@ -107,9 +107,13 @@ for step in "${steps[@]}"; do
         run 560 "$build/sparsek" check --device "$device" --kernel spmm_sm80_warp,spmm_sm80_direct,spmm_cuda_rows --each 700 --cases 100000 --alike 12 \
             --json "$results/$name-check-small.json"
         ;;
+    check-few) # kernels that stay on their multiprocessors, with many tiles on each
+        run 280 env SPARSEK_CUDA_PROCESSORS=6 "$build/sparsek" check --device "$device" --cases 100000 --each 150 --alike 20 \
+            --kernel attention_sm90,attention_backward_sm90,spmm_sm90_wgmma,spmm_sm90_groups,gemm_sm90_wgmma,sddmm_sm90_wgmma --json "$results/$name-check-few.json"
+        ;;
     check-gemm) run 560 "$build/sparsek" check --device "$device" --op gemm --cases 2000 --alike 60 --json "$results/$name-check-gemm-2000.json" ;;
     checks) # three at once, as nothing is timed; more of them leave the provers too little of the GPU
-        for parts in "check-attention check-attention-backward attention-device" "check check-small check-gemm"; do
+        for parts in "check-attention check-attention-backward attention-device" "check check-small check-gemm" check-few; do
             ids=()
             for part in $parts; do
                 bash "$self" --build "$build" --results "$results" --device "$device" "$part" >&2 &

@@ -223,7 +223,7 @@ int help_program(const cli_command *commands, int count, bool whole)
               "SPARSEK_NVRTC, SPARSEK_CUBLASLT, SPARSEK_CUBLAS, SPARSEK_CUSPARSE, SPARSEK_CUDNN and SPARSEK_NVML (full paths of libraries, "
               "or none), "
               "SPARSEK_PROVER (the program "
-              "that proves kernels), OMP_NUM_THREADS, NO_COLOR, COLUMNS.\n"
+              "that proves kernels), SPARSEK_CUDA_PROCESSORS (most multiprocessors), OMP_NUM_THREADS, NO_COLOR, COLUMNS.\n"
               "\nCompletion for the shell: 'sparsek completion bash', zsh or fish prints it.\n"
               "\nExamples:");
     print_examples("sparsek inspect matrix.mtx\nsparsek bench --m 2048 --k 2048 --n 512 --block 64 --density 10% --assume-finite\n");

@@ -159,6 +159,26 @@ static void body_names(cuda_double *state)
     close_device(device, state);
 }
 
+static void body_processors(cuda_double *state)
+{
+    char key[768];
+    setenv("SPARSEK_CUDA_PROCESSORS", "7", 1);
+    spk_device *device = open_device();
+    CHECK(device->processors == 7);
+    CHECK(spk_backend_cuda.key_text(device, key, sizeof key) == SPK_OK && strncmp(key, "cuda:Double_GPU:sm90:7:", 23) == 0);
+    close_device(device, state);
+    setenv("SPARSEK_CUDA_PROCESSORS", "1000", 1);
+    device = open_device();
+    CHECK(device->processors == 132);
+    close_device(device, state);
+    static const char *const wrong[] = {"0", "-3", "many", "7x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        setenv("SPARSEK_CUDA_PROCESSORS", wrong[i], 1);
+        CHECK(open_named("cuda:0", &device) == SPK_ERR_ARGUMENT);
+        SAYS("it must be a whole number from 1 on");
+    }
+}
+
 static void test_off(void **state)
 {
     (void)state;
@@ -183,6 +203,11 @@ static void test_listed(void **state)
 {
     (void)state;
     in_child(DOUBLE, body_listed);
+}
+static void test_processors(void **state)
+{
+    (void)state;
+    in_child(DOUBLE, body_processors);
 }
 static void test_names(void **state)
 {
@@ -611,11 +636,13 @@ static void test_maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),      cmocka_unit_test(test_no_file), cmocka_unit_test(test_lacking), cmocka_unit_test(test_no_device),
-        cmocka_unit_test(test_listed),   cmocka_unit_test(test_names),   cmocka_unit_test(test_memory),  cmocka_unit_test(test_pointers),
-        cmocka_unit_test(test_indices),  cmocka_unit_test(test_timing),  cmocka_unit_test(test_fault),   cmocka_unit_test(test_hang),
-        cmocka_unit_test(test_captured), cmocka_unit_test(test_scratch), cmocka_unit_test(test_given),   cmocka_unit_test(test_maps),
-        cmocka_unit_test(test_clocks),   cmocka_unit_test(test_slowed),  cmocka_unit_test(test_no_nvml),
+        cmocka_unit_test(test_off),        cmocka_unit_test(test_no_file),  cmocka_unit_test(test_lacking),
+        cmocka_unit_test(test_no_device),  cmocka_unit_test(test_listed),   cmocka_unit_test(test_names),
+        cmocka_unit_test(test_processors), cmocka_unit_test(test_memory),   cmocka_unit_test(test_pointers),
+        cmocka_unit_test(test_indices),    cmocka_unit_test(test_timing),   cmocka_unit_test(test_fault),
+        cmocka_unit_test(test_hang),       cmocka_unit_test(test_captured), cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_given),      cmocka_unit_test(test_maps),     cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_slowed),     cmocka_unit_test(test_no_nvml),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/environment.h"
 #include "base/processors.h"
 
 enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
@@ -290,6 +291,20 @@ static void guess_speed(spk_device *device, const spk_cuda *cuda)
         device->stream_gbs = 500;
 }
 
+/* Fewer multiprocessors than there are, where the user wants some for other work, or a test many tiles on each. */
+static spk_status limit_processors(spk_cuda *cuda)
+{
+    const char *wish = spk_environment("SPARSEK_CUDA_PROCESSORS");
+    if (wish == NULL)
+        return SPK_OK;
+    char *end = NULL;
+    const long most = strtol(wish, &end, 10);
+    if (*end != '\0' || most < 1)
+        return spk_fail(SPK_ERR_ARGUMENT, "SPARSEK_CUDA_PROCESSORS = \"%.40s\": it must be a whole number from 1 on", wish);
+    cuda->processors = most < cuda->processors ? (int)most : cuda->processors;
+    return SPK_OK;
+}
+
 static spk_status read_facts(spk_device *device, spk_cuda *cuda)
 {
     size_t bytes = 0;
@@ -301,6 +316,7 @@ static spk_status read_facts(spk_device *device, spk_cuda *cuda)
     cuda->compute = 10 * attribute(cuda, COMPUTE_MAJOR) + attribute(cuda, COMPUTE_MINOR);
     snprintf(cuda->arch, sizeof cuda->arch, "sm_%d%s", cuda->compute, cuda->compute == 90 ? "a" : "");
     cuda->processors = attribute(cuda, PROCESSORS);
+    SPK_TRY(limit_processors(cuda));
     cuda->l2_bytes = attribute(cuda, L2_BYTES);
     cuda->shared_bytes = attribute(cuda, SHARED_BLOCK_BYTES);
     cuda->shared_processor_bytes = attribute(cuda, SHARED_PROCESSOR_BYTES);
