@@ -174,9 +174,7 @@ def main(arguments=None):
     usual = dict(tokens=4096, longest=2048, width=256, heads=4, layers=2, dtype="float32")
     large = dict(tokens=16384, longest=8192, width=1024, heads=8, layers=4, dtype="bfloat16")
     gpu = torch.device(options.device).type == "cuda"
-    for name, value in (tiny if options.small else large if gpu else usual).items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
+    shared.fill(options, tiny=tiny, usual=usual, large=large)
     if options.small:
         options.steps = 8
     texts = documents(options.longest)

@@ -122,13 +122,10 @@ def main(arguments=None):
     parser.add_argument("--top-k", type=int, help="blocks that are selected besides (default: 4, on a GPU 32)")
     parser.add_argument("--dtype", help="default: float32, on a GPU bfloat16")
     options = shared.parse(parser, arguments)
-    gpu = torch.device(options.device).type == "cuda"
     large = dict(tokens=[32768, 131072], layers=8, heads=32, kv_heads=8, depth=128, hidden=14336, block=128, top_k=32, dtype="bfloat16")
     usual = dict(tokens=[2048, 4096], layers=2, heads=8, kv_heads=2, depth=64, hidden=1024, block=64, top_k=4, dtype="float32")
     tiny = dict(tokens=[256, 500], layers=2, heads=4, kv_heads=2, depth=16, hidden=64, block=32, top_k=2, dtype="float32")
-    for name, value in (tiny if options.small else large if gpu else usual).items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
+    shared.fill(options, tiny=tiny, usual=usual, large=large)
     if options.small:
         options.vocabulary, options.window = 512, 2
     sa.register_with_transformers()

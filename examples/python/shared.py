@@ -38,6 +38,14 @@ def parse(parser, arguments):
     return options
 
 
+def fill(options, *, tiny, usual, large):
+    """Options that were not given: tiny with --small, large on a GPU, else usual."""
+    sizes = tiny if options.small else large if torch.device(options.device).type == "cuda" else usual
+    for option, value in sizes.items():
+        if getattr(options, option) is None:
+            setattr(options, option, value)
+
+
 def name(device):
     """The processor, in words."""
     if torch.device(device).type == "cuda":

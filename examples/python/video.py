@@ -207,9 +207,7 @@ def main(arguments=None):
     large = dict(size=(30, 48, 80), window=(6, 16, 24), tile=(2, 8, 8), depth=128, dtype="bfloat16")
     usual = dict(size=(8, 16, 32), window=(4, 8, 8), tile=(2, 4, 8), depth=64, dtype="float32")
     tiny = dict(size=(4, 8, 8), window=(3, 4, 4), tile=(1, 4, 4), depth=16, dtype="float32")
-    for name, value in (tiny if options.small else large if gpu else usual).items():
-        if getattr(options, name) is None:
-            setattr(options, name, value)
+    shared.fill(options, tiny=tiny, usual=usual, large=large)
     for name in ("window", "tile"):
         if any(of < 1 or of > most for of, most in zip(getattr(options, name), options.size, strict=True)):
             parser.error(f"--{name}: each number must be from 1 to that of --size, not {' '.join(map(str, getattr(options, name)))}")

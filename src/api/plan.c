@@ -118,12 +118,12 @@ static spk_status check_stream(const spk_plan *plan, const void *stream)
     return SPK_OK;
 }
 
-/* What only some kernels read is an address that is not aligned: the first such. */
+/* Names the first input that is not aligned: that is what only some kernels read. */
 static spk_status refuse_addresses(const spk_bound *bound, const spk_args *args)
 {
     const spk_op *op = bound->problem.op;
     for (int i = 0; i < op->operand_count; i++)
-        if ((uintptr_t)args->at[i] % 16 != 0)
+        if (op->operands[i].role != SPK_ROLE_OUT && (uintptr_t)args->at[i] % 16 != 0)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %p is not aligned to 16 bytes, as %s needs, and no second kernel could be bound for it",
                             op->operands[i].name, args->at[i], bound->kernel->name);
     return spk_fail(SPK_ERR_ARGUMENT, "%s does not take these addresses, and no second kernel could be bound for them",

@@ -110,7 +110,7 @@ def main():
     print(f"sanitizers: {len(results) - len(bad)} of {len(results)} clean, {sum(r['cases'] for r in results)} cases, seed {options.seed}; findings: {tally}")
     if options.json:
         version = subprocess.run([sanitizer, "--version"], capture_output=True, text=True, check=False).stdout.strip().splitlines()
-        command = f"tests/device/sanitize.py --each {options.each} --seed {options.seed}"
+        command = f"tests/device/sanitize.py --each {options.each} --seed {options.seed} --tools {options.tools}" + (f" --rows {options.rows}" if options.rows else "")
         document = {"schema": 1, **envelope, "date": date, "command": command, "kind": "sanitizers", "sanitizer": version[-1] if version else None, "seed": options.seed,
                     "filters": "memcheck alone for rows of libraries; nothing else is left out", "results": results}
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

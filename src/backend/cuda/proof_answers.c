@@ -8,7 +8,7 @@
 
 enum {
     MOST_LATE_STARTS = 2, /* of start_limit_us: a job waits no longer than that in all for answers that never come */
-    SLOW_PART = 20        /* a run that takes one part in so many of its time by the model may well take all of it */
+    SLOW_PART = 20        /* a run that the model gives more than 1/20 of its limit may reach it and not hang */
 };
 /* of opening the device and filling the operands, of making a plan: a fresh machine loads libraries for seconds */
 static double start_limit_us = 60e6;
@@ -70,7 +70,7 @@ static bool may_be_late_again(spk_proving *p, phase now)
     return p->late_us < MOST_LATE_STARTS * start_limit_us;
 }
 
-/* By the model: such as a reference kernel on a large problem. */
+/* Whether the model expects a long run, such as a reference kernel's on a large problem. */
 static bool is_slow(const spk_proving *p, const spk_prepared *candidate)
 {
     return spk_candidate_predict_us(candidate->kernel, &candidate->params, p->problem, p->device) > run_limit_us / SLOW_PART;
