@@ -109,7 +109,8 @@ install_torch() {
     "$python" -c 'import torch, pytest, xdist, scipy, expecttest, hypothesis, safetensors, matplotlib, sklearn, tqdm, ruff, mypy, transformers, peft' 2>/dev/null && return 0
     say "installing torch$2 into build/$1 (some 5 GB, with its CUDA libraries)"
     [ -d "build/$1" ] || /usr/bin/python3 -m venv "build/$1"
-    "$python" -m pip install -q --disable-pip-version-check "torch$2" numpy scipy pytest pytest-xdist expecttest hypothesis safetensors matplotlib scikit-learn tqdm ruff mypy transformers peft
+    # without pip's cache, which would keep the 3 GB once more
+    "$python" -m pip install -q --disable-pip-version-check --no-cache-dir "torch$2" numpy scipy pytest pytest-xdist expecttest hypothesis safetensors matplotlib scikit-learn tqdm ruff mypy transformers peft
 }
 
 # Sphinx, which makes the site, in an environment of its own; fails where it cannot be had. The site is built without the network.
