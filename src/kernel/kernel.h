@@ -103,6 +103,7 @@ typedef struct spk_prepared {
     spk_params params;
     spk_status status; /* not SPK_OK: it must not be tried in this process */
     char why[200];
+    bool unanswered; /* its proof came to no end: nothing is known of it */
 } spk_prepared;
 
 /* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order,

@@ -375,6 +375,26 @@ static void body_proved_elsewhere(void)
     CHECK(spk_proved_count(device, kernels, rows) == 1);
 }
 
+/* With a prover that comes to no end, likewise: in this process, and nothing is kept. */
+static void body_proved_elsewhere_unanswered(void)
+{
+    char hashes[COUNT][17];
+    for (int i = 0; i < COUNT; i++)
+        spk_candidate_hash(&kernel, &(spk_params){.v = {i}}, hashes[i]);
+    const spk_proved table[] = {{hashes[0], "sm_90a", 13}, {hashes[ODD], "sm_90a", 13}};
+    spk_proved_use(table, 2);
+    do_deed("echo lost no memory; exit", "");
+    check_one(0, SPK_OK, "");
+    check_one(ODD, SPK_OK, "");
+    check_one(2, SPK_ERR_UNAVAILABLE, "it was not proved: the prover ended before it");
+    CHECK(spk_cuda_proof(device, &problem, &kernel, &list[0].params, (char[8]){0}, 8) == SPK_PROOF_GOOD);
+    CHECK(spk_cuda_proof(device, &problem, &kernel, &list[2].params, (char[8]){0}, 8) == SPK_PROOF_NONE);
+    do_deed("", "echo \"failed $i argument: the shape\"; i=9"); /* an answer */
+    check_one(ODD, SPK_ERR_UNAVAILABLE, "when proved: argument: the shape");
+    do_deed("", "exit 1");
+    check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
+}
+
 static void body_not_a_program(void)
 {
     CHECK(chmod(prover, 0644) == 0);
@@ -635,6 +655,7 @@ static void body_looks(void)
 TEST(good)
 TEST(kept_text)
 TEST(proved_elsewhere)
+TEST(proved_elsewhere_unanswered)
 TEST(dies)
 TEST(exits)
 TEST(ended)
@@ -671,6 +692,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_good),
         cmocka_unit_test(test_proved_elsewhere),
+        cmocka_unit_test(test_proved_elsewhere_unanswered),
         cmocka_unit_test(test_kept_text),
         cmocka_unit_test(test_dies),
         cmocka_unit_test(test_exits),

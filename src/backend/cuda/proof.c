@@ -29,7 +29,7 @@ static int prove_from(spk_proving *p, const char *program, int at, bool *go_on)
     if (job >= 0)
         close(job);
     if (status != SPK_OK) {
-        spk_proof_say(&p->list[p->todo[at]], SPK_ERR_UNAVAILABLE, "%.190s", spk_error_last());
+        spk_proof_unanswered(&p->list[p->todo[at]], "%.190s", spk_error_last());
         *go_on = false;
         return at;
     }
@@ -53,7 +53,7 @@ static void prove(spk_proving *p, const char *program)
         if (stopped(p))
             spk_proof_say(candidate, SPK_ERR_INTERRUPTED, "%s", "interrupted before it was proved");
         else if (candidate->status == SPK_OK)
-            spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it was not proved: the prover ended before it");
+            spk_proof_unanswered(candidate, "%s", "it was not proved: the prover ended before it");
     }
 }
 
@@ -121,8 +121,7 @@ static int look_up(spk_device *device, const spk_problem *problem, spk_prepared 
 {
     int todo = 0;
     for (int i = 0; i < count; i++) {
-        list[i].status = SPK_OK;
-        list[i].why[0] = '\0';
+        spk_proof_say(&list[i], SPK_OK, "%s", "");
         spk_proof_key(device, problem, list[i].kernel, &list[i].params, r->keys[i]);
         spk_proof known = spk_proof_find(device, r->keys[i], list[i].why, sizeof list[i].why);
         if (known == SPK_PROOF_REFUTED)
@@ -151,6 +150,18 @@ static void refuse_unproved(spk_device *device, spk_prepared *list, const int *t
             spk_proof_say(&list[todo[i]], SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: %.140s", why);
 }
 
+/* Keeps what the prover found out. Where it came to no end, as a machine has them where other processes keep the device or its memory, what
+ * committed runs proved may run, in this process alone. */
+static void conclude(spk_device *device, spk_prepared *candidate, const char *key)
+{
+    if (candidate->unanswered && spk_proved_elsewhere(device, candidate->kernel, &candidate->params)) {
+        spk_proof_say(candidate, SPK_OK, "%s", "");
+        spk_proof_remember(key, true);
+    } else if (candidate->status == SPK_OK || candidate->status == SPK_ERR_INTERNAL) {
+        spk_proof_keep(device, candidate, key, candidate->status == SPK_OK ? NULL : candidate->why);
+    }
+}
+
 spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
 {
     preparing r = {0};
@@ -169,11 +180,8 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
             SPK_GOTO(spk_pattern_fetch(problem->pattern));
         spk_proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .interrupted = interrupted};
         prove(&p, program);
-        for (int i = 0; i < todo; i++) {
-            const spk_prepared *candidate = &list[r.todo[i]];
-            if (candidate->status == SPK_OK || candidate->status == SPK_ERR_INTERNAL)
-                spk_proof_keep(device, candidate, r.keys[r.todo[i]], candidate->status == SPK_OK ? NULL : candidate->why);
-        }
+        for (int i = 0; i < todo; i++)
+            conclude(device, &list[r.todo[i]], r.keys[r.todo[i]]);
     }
 done:
     release(&device->mem, &r);

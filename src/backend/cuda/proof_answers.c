@@ -23,7 +23,14 @@ void spk_cuda_proof_limits(double start_us, double run_us)
 void spk_proof_say(spk_prepared *candidate, spk_status status, const char *format, const char *text)
 {
     candidate->status = status;
+    candidate->unanswered = false;
     snprintf(candidate->why, sizeof candidate->why, format, text);
+}
+
+void spk_proof_unanswered(spk_prepared *candidate, const char *format, const char *text)
+{
+    spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, format, text);
+    candidate->unanswered = true;
 }
 
 spk_word spk_proof_word(const char *line, int *index, const char **text)
@@ -82,19 +89,19 @@ static int end_at(spk_proving *p, spk_prover *prover, int at, phase now, bool la
     spk_prepared *candidate = &p->list[p->todo[at]];
     if (now == OPENING || now == READY) {
         if (!*go_on || late || now == OPENING)
-            spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: the prover %s", late ? "did not answer" : "ended early");
+            spk_proof_unanswered(candidate, "it could not be proved: the prover %s", late ? "did not answer" : "ended early");
         *go_on = *go_on && !late && now == READY; /* it left after a fault, as it should */
         return at;
     }
     *go_on = !late || may_be_late_again(p, now);
     if (late && now == MAKING)
-        spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it was not ready within the time for its proof");
+        spk_proof_unanswered(candidate, "%s", "it was not ready within the time for its proof");
     else if (late && is_slow(p, candidate))
-        spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "it is too slow on this problem to be proved");
+        spk_proof_unanswered(candidate, "%s", "it is too slow on this problem to be proved");
     else if (late)
         spk_proof_say(candidate, SPK_ERR_INTERNAL, "%s", "it did not end in time when proved");
     else if (spk_prover_was_ended(prover))
-        spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "%s", "the process that proved it was ended from outside");
+        spk_proof_unanswered(candidate, "%s", "the process that proved it was ended from outside");
     else
         spk_proof_say(candidate, SPK_ERR_INTERNAL, "%s", "it took the proving process with it");
     return at + 1;
@@ -141,7 +148,7 @@ int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on)
         }
         const bool this_one = index == at - from;
         if (said == SPK_WORD_LOST) {
-            spk_proof_say(candidate, SPK_ERR_UNAVAILABLE, "it could not be proved: %.160s", text);
+            spk_proof_unanswered(candidate, "it could not be proved: %.160s", text);
             *go_on = false;
             return at;
         }

@@ -24,6 +24,8 @@ spk_word spk_proof_word(const char *line, int *index, const char **text);
 
 /* Sets a candidate's status and why; text is what format's only %s stands for. */
 void spk_proof_say(spk_prepared *candidate, spk_status status, const char *format, const char *text);
+/* Likewise, for a proof that came to no end through no fault of the candidate: it is unavailable, unless proofs made elsewhere count. */
+void spk_proof_unanswered(spk_prepared *candidate, const char *format, const char *text);
 
 /* Follows one prover from candidate todo[from] on; returns the first that it did not come to, and says whether it is of use to start
  * another. */
