@@ -80,7 +80,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     cycles += value_bytes * (near / 40 + groups / 30);
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
-    if (cut.first_packed > 0 && cut.panels > 1)
+    if (!cut.packed && cut.panels > 1)
         cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values && tile_converts(problem))
@@ -89,15 +89,14 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;
     else if (!cut.values && !narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
         cycles *= depth >= 32 ? 1.28 : 1.08;
-    if (cut.first_packed < cut.panels)
-        cycles += panel_bytes * (cut.first_packed > 0 ? 1.0 / (double)cut.panels : 1) / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
+    if (cut.packed)
+        cycles += panel_bytes / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
     /* A group wider than the second cache reads B from the third. */
     const double l2 = device->l2_bytes > 0 ? (double)device->l2_bytes : 512e3;
-    if (panel_bytes / groups > l2 && !(lines && cut.first_packed > 0))
+    if (panel_bytes / groups > l2 && !(lines && !cut.packed))
         cycles += blocks * depth * (double)cut.vectors * (double)(lanes * element_bytes) / 24;
     cycles += (double)problem->m * (double)cut.vectors * cost_of_epilogue(problem, (double)lanes);
-    return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts),
-                       cut.first_packed < cut.panels && !cut.fused ? 2 : 1);
+    return cost_finish(problem, device, &machine, cycles, (double)(cut.slices * cut.parts), cut.packed && !cut.fused ? 2 : 1);
 }
 
 static inline double cost_of_narrow(const spk_problem *problem, const spk_device *device, int64_t lanes, int64_t element_bytes)

@@ -69,6 +69,7 @@ typedef struct T(tile_job) {
     int64_t panel_stride; /* between rows of B in the panel */
     REAL *out;            /* h rows of w vectors */
     int64_t out_stride;
+    int64_t back; /* so many columns of the last of several vectors are of the vector before, too: both make and store the same sums */
     REAL alpha;
 } T(tile_job);
 
@@ -84,6 +85,12 @@ SPK_INLINE T(vec) T(tile_row)(const REAL *b, const int part)
     (void)part;
     return T(load)(b);
 #endif
+}
+
+/* Where vector j of w begins in a row of the panel. */
+SPK_INLINE int64_t T(tile_column)(int64_t back, const int j, const int w)
+{
+    return j * T(lanes) - (!TILE_PAIRED && j > 0 && j == w - 1 ? back : 0);
 }
 
 SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, const int part)
@@ -110,7 +117,7 @@ SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
         T(vec) row[6];                                                                                              \
         _Pragma("GCC unroll 6")                                                                                     \
         for (int j = 0; j < w; j++)                                                                                 \
-            row[j] = T(tile_row)(b[i] + j * T(lanes), part);                                                        \
+            row[j] = T(tile_row)(b[i] + T(tile_column)(back, j, w), part);                                          \
         _Pragma("GCC unroll 28")                                                                                    \
         for (int r = 0; r < h; r++) {                                                                               \
             _Pragma("GCC unroll 6")                                                                                 \
@@ -124,7 +131,7 @@ SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
 SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, const bool exact,
                                T(vec) acc[4][T(tallest)][T(widest)])
 {
-    const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride;
+    const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride, back = job->back;
     const REAL *a[4][6], *b[4]; /* a pointer for five rows, as an address may be a base and a stride, or one times 2, 3 or 4 */
 #pragma GCC unroll 4
     for (int i = 0; i < u; i++) {
@@ -182,7 +189,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
     }
     REAL *out = job->out;
     const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
-    const int64_t out_stride = job->out_stride;
+    const int64_t out_stride = job->out_stride, back = job->back;
 #pragma GCC unroll 28
     for (int r = 0; r < h; r++) {
 #pragma GCC unroll 6
@@ -191,7 +198,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
 #pragma GCC unroll 3
             for (int i = 1; i < u; i++)
                 sum += acc[i][r][j];
-            T(store)(out + j * T(lanes), alpha * sum);
+            T(store)(out + T(tile_column)(back, j, w), alpha * sum);
         }
         out += out_stride;
     }

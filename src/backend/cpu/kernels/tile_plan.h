@@ -29,17 +29,17 @@ typedef struct tile_tunables {
 #define TILE_TUNED(row, params) ((tile_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, PACK), SPK_TUNED(row, params, GROUP)})
 
 typedef struct tile_cut {
-    int64_t vectors;      /* ceil(N / lanes) */
-    int64_t panels;       /* of NV vectors or one less */
-    int64_t first_packed; /* panels from here on are packed: all, the last (ragged N), or none */
-    int64_t slices;       /* of the panels, for tasks */
-    int64_t parts;        /* of the block rows, for tasks */
-    int64_t group;        /* panels that a task takes together, at most */
-    int width;            /* of the widest panel */
-    bool values;          /* each task copies the values of a few block rows */
-    bool by_tile;         /* as its tiles read them; else as they are stored */
-    bool ahead;           /* the values of the next block are fetched ahead */
-    bool fused;           /* each task packs its own groups */
+    int64_t vectors; /* ceil(N / lanes) */
+    int64_t panels;  /* of NV vectors or one less */
+    int64_t slices;  /* of the panels, for tasks */
+    int64_t parts;   /* of the block rows, for tasks */
+    int64_t group;   /* panels that a task takes together, at most */
+    int width;       /* of the widest panel */
+    bool packed;     /* B is copied into panels: where asked for, and where N is less than a vector */
+    bool values;     /* each task copies the values of a few block rows */
+    bool by_tile;    /* as its tiles read them; else as they are stored */
+    bool ahead;      /* the values of the next block are fetched ahead */
+    bool fused;      /* each task packs its own groups */
 } tile_cut;
 
 static inline int64_t tile_ceil(int64_t a, int64_t b)
@@ -141,7 +141,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
     const bool pack = tuned.pack != 0, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
     const int64_t workers = serial ? 1 : threads;
     cut.panels = tile_ceil(cut.vectors, tuned.nv);
-    cut.first_packed = pack ? 0 : problem->n % machine->lanes != 0 ? cut.panels - 1 : cut.panels;
+    cut.packed = pack || problem->n < machine->lanes;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);

@@ -76,7 +76,6 @@ static S(tile_worker) S(make_worker)(const S(tile_run) *run)
     const int64_t step = T(machine).step, steps = tile_ceil(view->block_cols, step);
     S(tile_worker) worker = {.run = run,
                              .panels = run->args->workspace,
-                             .panels_start = run->state->starts[run->state->cut.first_packed],
                              .job = {.row_stride = view->row_stride,
                                      .col_stride = view->col_stride,
                                      .block_stride = view->block_stride,
@@ -100,7 +99,7 @@ static void S(pack_task)(void *arg, int64_t task)
     S(tile_worker) worker = S(make_worker)(run);
     const int64_t k = run->state->steps, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
     for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
-        S(pack_panels)(&worker, cut->first_packed, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
+        S(pack_panels)(&worker, 0, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
 #if TILE_PAIRED
     const int least = S(least_number)(worker.found);
     for (int before = atomic_load(&run->least); least < before && !atomic_compare_exchange_weak(&run->least, &before, least);)
@@ -233,14 +232,14 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
     const int64_t column0 = state->starts[panel] * T(lanes);
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
-    const bool direct = run->plain && columns == width * T(lanes);
+    const bool in_place = !state->cut.packed && !S(converts), direct = run->plain && (in_place || columns == width * T(lanes));
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     S(tile_buffer) buffer;
     buffer.held = 0;
     if (problem->k == 0) { /* there may be no B */
         job->panel = NULL;
         job->panel_stride = 0;
-    } else if (panel < state->cut.first_packed && !S(converts)) {
+    } else if (in_place) {
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->b.ld;
     } else {
@@ -248,6 +247,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         job->panel_stride = width * T(lanes);
     }
     job->out_stride = direct ? problem->d.ld : width * T(lanes);
+    job->back = in_place ? width * T(lanes) - columns : 0; /* the last vector ends where B does */
     job->alpha = direct ? (REAL)run->args->alpha : 1;
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = S(rows_of)(bound, block_row);
@@ -371,7 +371,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
         state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
     state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
     const int64_t in_slice = tile_ceil(cut->panels, cut->slices), in_group = in_slice < cut->group ? in_slice : cut->group;
-    const int64_t packed = cut->fused ? in_group * cut->width : state->starts[cut->panels] - state->starts[cut->first_packed];
+    const int64_t packed = cut->fused ? in_group * cut->width : cut->packed ? cut->vectors : 0;
     state->panel_elements = tile_ceil(state->steps * packed * T(lanes), 16) * 16;
     int64_t longest = 0;
     for (int64_t row = 0; cut->values && row < bound->view.grid_rows; row++)
@@ -404,9 +404,9 @@ static spk_status S(tile_execute)(const spk_bound *bound, const spk_args *args)
 #if TILE_PAIRED
     atomic_init(&run.least, S(LEAST_OF_NONE));
 #endif
-    if (cut->first_packed < cut->panels && !cut->fused && problem->k > 0) {
+    if (cut->packed && !cut->fused && problem->k > 0) {
         /* Multiples of 32 rows, of 8 KiB at least. */
-        const int64_t row_bytes = (cut->vectors - state->starts[cut->first_packed]) * VECTOR_BYTES;
+        const int64_t row_bytes = cut->vectors * VECTOR_BYTES;
         run.pack_step = tile_ceil(tile_ceil(state->steps, 4 * (int64_t)executor->threads), 32) * 32;
         while (run.pack_step * row_bytes < 8192)
             run.pack_step *= 2;
