@@ -1,6 +1,7 @@
 """What sizes of a layer cost: python bench/python/sizes.py [--json FILE] [--threads N].
 
-119 numbers of tokens from 1 to 600 go through one block-sparse layer, in several orders, each with an empty store. The file says how many were measured within
+119 numbers of tokens from 1 to 600 go through one block-sparse layer, in several orders, each with an empty store and tuned with warm caches, as the losses are
+timed. The file says how many were measured within
 the call (stalls), how long the longest call took, and what the choices of the others lose beside tuning each: the size's own choice and the one that was taken
 are timed in turns, and the loss is the median of the ratios, less one. Equal choices lose nothing. Then the same after sa.warm_up.
 """
@@ -101,7 +102,7 @@ def main():
         sizes=SIZES,
         forms=[],
     )
-    before = sa.set_options(effort="measure")
+    before = sa.set_options(effort="measure", warm=True)
     forms = dict(plain=lambda n: (sparse, torch.ones(options.width, n)), layer=lambda n: (sparse, torch.ones(n, options.width).mT))
     for name, form in forms.items():
         folder = tempfile.TemporaryDirectory()  # a store in memory would let the first sizes go

@@ -259,6 +259,33 @@ static void a_sibling_decides(void **state)
     bench_close(&b);
 }
 
+/* The choice cannot run here, another candidate of its row can: that one, where the model has it ahead of the next best. */
+static void a_sibling_is_ahead(void **state)
+{
+    (void)state;
+    bench b;
+    open_bench(&b, "");
+    fakes[1].forbidden_values = 2;
+    fakes[1].param_us[1] = 5;
+    spk_choice choice = choose(&b);
+    must_be(&choice, "measured", "fake1");
+    assert_int_equal(choice.params.v[0], 0);
+    fakes[1].forbidden_values = 1;
+    for (int64_t n = 30; n <= 60; n += 30) { /* near and far */
+        set_size(&b, n);
+        fake_runs();
+        choice = choose(&b);
+        must_be(&choice, "nearest class, of n=23", "fake1");
+        assert_int_equal(choice.params.v[0], 1);
+        assert_int_equal(fake_runs(), 0);
+    }
+    fakes[1].param_us[1] = 20; /* 60: the next best takes 50 */
+    set_size(&b, 90);
+    choice = choose(&b);
+    must_be(&choice, "nearest class, of n=23", "fake0");
+    bench_close(&b);
+}
+
 /* Evidence of the class itself that a change has made incomplete meets the incumbent, as before: no neighbour hides that. */
 static void a_changed_kernel_is_measured(void **state)
 {
@@ -462,6 +489,7 @@ int main(void)
         cmocka_unit_test(who_wants_more_gets_it),
         cmocka_unit_test(what_cannot_is_not_taken),
         cmocka_unit_test(a_sibling_decides),
+        cmocka_unit_test(a_sibling_is_ahead),
         cmocka_unit_test(a_changed_kernel_is_measured),
         cmocka_unit_test_setup_teardown(a_bundle_decides, begin, end),
         cmocka_unit_test_setup_teardown(another_machine_has_no_part_in_it, begin, end),

@@ -60,27 +60,6 @@ static void choose_grown(const look *l, spk_report *report)
     }
 }
 
-/* The evidence of one class as this problem's: its choice, else the next best that may run here. grown: it is of another size. */
-static spk_status take(const look *l, spk_store *store, const char *key, bool grown, spk_choice *choice, bool *found)
-{
-    spk_report *report = NULL;
-    int best = -1;
-    bool wrong = false;
-    if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
-        return SPK_OK;
-    if (grown)
-        choose_grown(l, report);
-    spk_status status = spk_choose_best_proved(l->tuner, l->problem, l->options, report, choice, &best);
-    if (status == SPK_OK && best >= 0)
-        status = spk_evidence_is_wrong(l->tuner, l->options, l->class, choice->kernel, &choice->params, &wrong);
-    *found = status == SPK_OK && best >= 0 && !wrong;
-    if (*found && l->report != NULL)
-        *l->report = report;
-    else
-        spk_report_release(&report);
-    return status;
-}
-
 /* What a row's fastest candidate took over what the model gave it; 0: nothing current was measured of the row. */
 static double slower_than_predicted(const look *l, const spk_report *report, const spk_kernel *kernel)
 {
@@ -98,15 +77,12 @@ static double slower_than_predicted(const look *l, const spk_report *report, con
     return factor;
 }
 
-/* Where nothing that a short race measured may win here, such as tiles wider than these columns: another candidate of the same rows, the
- * one with the least time by the model and by how far the model was from the row's measured time. */
-static spk_status take_sibling(const look *l, spk_store *store, const char *key, spk_choice *choice, bool *found)
+/* Where what a short race chose may not win here, such as tiles wider than these columns: another candidate of the rows that it measured,
+ * the one with the least time by the model and by how far the model was from the row's measured time. */
+static spk_status choose_sibling(const look *l, const spk_report *report, spk_choice *choice, bool *found)
 {
-    spk_report *report = NULL;
     spk_contender *contenders = NULL;
     int count = 0, best = -1;
-    if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
-        return SPK_OK;
     spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
     double factor = 0;
     for (int i = 0; status == SPK_OK && i < count; i++) {
@@ -125,6 +101,37 @@ static spk_status take_sibling(const look *l, spk_store *store, const char *key,
         choice->params = contenders[best].params;
     }
     spk_contenders_release(l->tuner, &contenders, count);
+    return status;
+}
+
+/* What is measured and may win here: the report's choice, else the next best. */
+static spk_status choose_measured(const look *l, spk_report *report, spk_choice *choice, bool *found)
+{
+    int best = -1;
+    bool wrong = false;
+    spk_status status = spk_choose_best_proved(l->tuner, l->problem, l->options, report, choice, &best);
+    if (status == SPK_OK && best >= 0)
+        status = spk_evidence_is_wrong(l->tuner, l->options, l->class, choice->kernel, &choice->params, &wrong);
+    *found = status == SPK_OK && best >= 0 && !wrong;
+    return status;
+}
+
+/* The evidence of one class, so many octaves away, as this problem's. sibling: nothing that any near class measured may win here. */
+static spk_status take(const look *l, spk_store *store, const char *key, double octaves, bool sibling, spk_choice *choice, bool *found)
+{
+    spk_report *report = NULL;
+    if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
+        return SPK_OK;
+    /* another candidate's proof may take longer than the next best costs */
+    const bool sibling_first = octaves > 0 && l->tuner->device->backend->proof == NULL && report->chosen >= 0 &&
+                               grown_us(l, &report->candidates[report->chosen]) == 0;
+    spk_status status = SPK_OK;
+    if (octaves > same_choice)
+        choose_grown(l, report);
+    if (sibling || sibling_first)
+        status = choose_sibling(l, report, choice, found);
+    if (!sibling && status == SPK_OK && !*found)
+        status = choose_measured(l, report, choice, found);
     if (*found && l->report != NULL)
         *l->report = report;
     else
@@ -148,7 +155,7 @@ static spk_status tell(const look *l, const spk_choice *choice)
 static spk_status from_bundle(const look *l, spk_store *bundle, const char *key, spk_choice *choice, bool *found)
 {
     spk_choice made = {.why = "from the bundle", .from_store = true, .lasting = true, .passing = true};
-    SPK_TRY(take(l, bundle, key, false, &made, found));
+    SPK_TRY(take(l, bundle, key, 0, false, &made, found));
     if (!*found)
         return SPK_OK;
     snprintf(made.of, sizeof made.of, "%s", l->tuner->device->name);
@@ -166,8 +173,7 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
         const bool sibling = look_at >= sizes->count;
         const int i = sibling ? look_at - sizes->count : look_at;
         spk_choice made = {.why = "nearest class", .lasting = true, .passing = true};
-        status = sibling ? take_sibling(l, store, sizes->key[i], &made, found)
-                         : take(l, store, sizes->key[i], sizes->distance[i] > same_choice, &made, found);
+        status = take(l, store, sizes->key[i], sizes->distance[i], sibling, &made, found);
         if (status != SPK_OK || !*found)
             continue;
         spk_key_size_words(key, sizes->key[i], made.of, sizeof made.of);
