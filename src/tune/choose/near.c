@@ -12,7 +12,7 @@
 static const double farthest = 4;
 static const double same_choice = 0.6;    /* octaves: beyond, the cost model may prefer another of the evidence */
 static const double clearly_ahead = 0.85; /* of another candidate of the same row */
-static const double far_ahead = 0.5;      /* of another row */
+static const double far_ahead = 0.6;      /* of another row */
 static const double same_threads = 1;     /* octaves: beyond, one thread or all is decided anew */
 
 void spk_choice_words(const spk_choice *choice, char *words, size_t size)
