@@ -45,17 +45,17 @@ static void S(pack_row_major)(const STORED *b, int64_t ldb, int64_t k0, int64_t 
 static void S(pack_col_major)(const STORED *b, int64_t ldb, int64_t k0, int64_t k1, int w, int64_t columns, REAL *panel)
 {
     const int64_t row = (int64_t)w * T(lanes);
-    int64_t k = k0;
-    for (; k + T(lanes) <= k1; k += T(lanes))
-        for (int64_t j = 0; j < row; j += T(lanes)) {
+    int64_t k = k0 + (k1 - k0) / T(lanes) *T(lanes);
+    for (int64_t j = 0; j < row; j += T(lanes))
+        for (int64_t at = k0; at < k; at += T(lanes)) {
             T(vec) v[T(lanes)];
 #pragma GCC unroll 16
             for (int i = 0; i < T(lanes); i++)
-                v[i] = j + i < columns ? S(load)(b + (j + i) * ldb + k) : (T(vec)){0};
+                v[i] = j + i < columns ? S(load)(b + (j + i) * ldb + at) : (T(vec)){0};
             T(transpose)(v);
 #pragma GCC unroll 16
             for (int i = 0; i < T(lanes); i++)
-                T(store)(panel + (k + i) * row + j, v[i]);
+                T(store)(panel + (at + i) * row + j, v[i]);
         }
     for (; k < k1; k++)
         for (int64_t j = 0; j < row; j++)

@@ -125,6 +125,13 @@ static inline bool tile_converts(const spk_problem *problem)
     return problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
 }
 
+/* Rows of B that are packed at a time, panel after panel. A row-major B is read along its rows. A column-major one is read along its
+ * columns, whose lines may all want the same set of the first cache: what the hardware fetches ahead has to be used soon. */
+static inline int64_t tile_pack_rows(const spk_problem *problem)
+{
+    return problem->b.layout == SPK_ROW_MAJOR ? TILE_PACK_ROWS : 4 * TILE_PACK_ROWS;
+}
+
 /* Below this much work a second thread costs more than it brings. */
 static const double TILE_SERIAL_FLOPS = 400e3;
 

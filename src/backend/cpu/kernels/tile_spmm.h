@@ -97,9 +97,10 @@ static void S(pack_task)(void *arg, int64_t task)
     S(tile_run) *run = arg;
     const tile_cut *cut = &run->state->cut;
     S(tile_worker) worker = S(make_worker)(run);
-    const int64_t k = run->state->steps, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k;
-    for (int64_t k0 = begin; k0 < end; k0 += TILE_PACK_ROWS)
-        S(pack_panels)(&worker, 0, cut->panels, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
+    const int64_t k = run->state->steps, begin = task * run->pack_step, end = begin + run->pack_step < k ? begin + run->pack_step : k,
+                  step = tile_pack_rows(&run->bound->problem);
+    for (int64_t k0 = begin; k0 < end; k0 += step)
+        S(pack_panels)(&worker, 0, cut->panels, k0, k0 + step < end ? k0 + step : end);
 #if TILE_PAIRED
     const int least = S(least_number)(worker.found);
     for (int before = atomic_load(&run->least); least < before && !atomic_compare_exchange_weak(&run->least, &before, least);)
@@ -317,7 +318,7 @@ static void S(tile_task)(void *arg, int64_t task)
     const tile_cut *cut = &state->cut;
     const int64_t slice = task / cut->parts, part = task % cut->parts, k = state->steps;
     const int64_t first = cut->panels * slice / cut->slices, count = cut->panels * (slice + 1) / cut->slices - first,
-                  groups = tile_ceil(count, cut->group);
+                  groups = tile_ceil(count, cut->group), pack_rows = tile_pack_rows(&run->bound->problem);
     S(tile_worker) worker = S(make_worker)(run);
     if (state->value_elements > 0)
         worker.values =
@@ -331,8 +332,8 @@ static void S(tile_task)(void *arg, int64_t task)
 #if TILE_PAIRED
             worker.found = S(least_of_none)();
 #endif
-            for (int64_t k0 = 0; k0 < k; k0 += TILE_PACK_ROWS)
-                S(pack_panels)(&worker, begin, end, k0, k0 + TILE_PACK_ROWS < k ? k0 + TILE_PACK_ROWS : k);
+            for (int64_t k0 = 0; k0 < k; k0 += pack_rows)
+                S(pack_panels)(&worker, begin, end, k0, k0 + pack_rows < k ? k0 + pack_rows : k);
         }
         for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
             const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
