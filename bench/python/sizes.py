@@ -1,9 +1,8 @@
 """What sizes of a layer cost: python bench/python/sizes.py [--json FILE] [--threads N].
 
 119 numbers of tokens from 1 to 600 go through one block-sparse layer, in several orders, each with an empty store and tuned with warm caches, as the losses are
-timed. The file says how many were measured within
-the call (stalls), how long the longest call took, and what the choices of the others lose beside tuning each: the size's own choice and the one that was taken
-are timed in turns, and the loss is the median of the ratios, less one. Equal choices lose nothing. Then the same after sa.warm_up.
+timed. The file says how many were measured within the call (stalls), how long the longest call took, and what the choices of the others lose beside tuning
+each: the size's own choice and the one that was taken are timed in turns, and the loss is the median of the ratios, less one. Equal choices lose nothing.
 """
 
 import argparse
