@@ -150,8 +150,8 @@ static void refuse_unproved(spk_device *device, spk_prepared *list, const int *t
             spk_proof_say(&list[todo[i]], SPK_ERR_UNAVAILABLE, "it has no proof, and there is no prover: %.140s", why);
 }
 
-/* Keeps what the prover found out. Where it came to no end, as a machine has them where other processes keep the device or its memory, what
- * committed runs proved may run, in this process alone. */
+/* Keeps what the prover found out. Where it found out nothing, since other processes keep the device or its memory, what committed runs
+ * proved (proved.def) may run, in this process alone. */
 static void conclude(spk_device *device, spk_prepared *candidate, const char *key)
 {
     if (candidate->unanswered && spk_proved_elsewhere(device, candidate->kernel, &candidate->params)) {

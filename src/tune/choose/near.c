@@ -163,7 +163,8 @@ static spk_status from_bundle(const look *l, spk_store *bundle, const char *key,
     return tell(l, choice);
 }
 
-/* The nearest of a store's classes whose choice, or next best, may run here; else another candidate of such a class's rows. */
+/* The nearest of a store's classes with something that may run here: its choice, else what take() has in its place; else, of the same
+ * classes, another candidate of a row that they measured. */
 static spk_status from_sizes(const look *l, spk_store *store, const char *key, spk_choice *choice, bool *found)
 {
     spk_store_sizes *sizes = NULL;
