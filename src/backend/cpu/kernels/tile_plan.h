@@ -1,7 +1,7 @@
 /* How a tiled SpMM is cut up, whatever the element type and the vector width: D's columns into panels of a few vectors, panels into groups,
  * block rows into parts of equal work. Where columns alone feed all threads a task is a slice of the columns and packs B for itself, group
- * by group into one place that stays in the cache; else B is packed first and a task is a group of panels times a part of the block
- * rows. */
+ * by group into one place that stays in the cache; else B is packed first, or read in place, and a task is a group of panels times a part
+ * of the block rows. */
 #ifndef SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 
@@ -30,7 +30,7 @@ typedef struct tile_tunables {
 
 typedef struct tile_cut {
     int64_t vectors; /* ceil(N / lanes) */
-    int64_t panels;  /* of NV vectors or one less */
+    int64_t panels;  /* of nearly equal width, NV vectors at most */
     int64_t slices;  /* of the panels, for tasks */
     int64_t parts;   /* of the block rows, for tasks */
     int64_t group;   /* panels that a task takes together, at most */

@@ -91,7 +91,7 @@ static S(tile_worker) S(make_worker)(const S(tile_run) *run)
     return worker;
 }
 
-/* Rows of B for all panels, a few at a time: B is read along its rows. */
+/* Rows of B for all panels, some at a time (tile_pack_rows). */
 static void S(pack_task)(void *arg, int64_t task)
 {
     S(tile_run) *run = arg;
