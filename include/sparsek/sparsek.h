@@ -165,7 +165,8 @@ typedef void (*spk_release)(void *user, void *memory, size_t bytes);
  * which tuning uses), or NULL. It must be usable by what is put on the stream after the call, no more: allocation may be ordered by the
  * stream. release gets what allocate returned, with the same bytes and stream; work on the stream that uses the memory may still be under
  * way, so a release that is not ordered by the stream must wait for it. Called by a thread that tunes, makes the first run of a plan on a
- * stream, or destroys the plan, under whatever context is current there; never for a stream that is captured. Must not call the library. */
+ * stream, makes or plans a pattern of deferred indices, or destroys one of these, under whatever context is current there; for a stream
+ * that is captured only where indices are deferred on it. Must not call the library. */
 typedef void *(*spk_device_allocate)(void *user, size_t bytes, void *stream);
 typedef void (*spk_device_release)(void *user, void *memory, size_t bytes, void *stream);
 
@@ -323,7 +324,10 @@ typedef struct spk_bsr_indices {
  * after the device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the
  * oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need
  * nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other
- * streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed. */
+ * streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed.
+ * On a stream that is captured (with device_allocate) this work becomes part of the graph. Each replay reads the arrays anew. Wrong ones
+ * then are as a pattern without blocks, and no call fails. Memory from device_allocate must stay the graph's: what is released during the
+ * capture may serve only work that is captured later. The context must outlive the graph. */
 SPK_API spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *indices, spk_pattern **pattern);
 SPK_API void spk_pattern_destroy(spk_pattern **pattern);
 

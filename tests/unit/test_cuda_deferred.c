@@ -322,6 +322,7 @@ static void refusals(void **unused)
     }
     state->capturing = 1;
     assert_int_equal(spk_pattern_create(context, &valid, &pattern), SPK_ERR_UNSUPPORTED);
+    assert_non_null(strstr(spk_last_error(context), "has no device_allocate"));
     state->capturing = 0;
     spk_context *cpu = NULL;
     GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = ""}, &cpu));
@@ -404,6 +405,82 @@ static void the_callers_memory(void **unused)
     spk_pattern_destroy(&pattern);
     assert_ptr_equal(user[0], STREAM);
     spk_context_destroy(&mine);
+    spk_memory_release(context, (void **)&there);
+}
+
+/* In place of a graph's memory: a piece that was there before the capture. */
+typedef struct lent {
+    void *memory;
+    int taken;
+} lent;
+enum { LENT_BYTES = 4096 };
+
+static void *take_of_graph(void *user, size_t bytes, void *stream)
+{
+    lent *from = user;
+    assert_ptr_equal(stream, STREAM);
+    assert_true(bytes <= LENT_BYTES);
+    from->taken++;
+    return from->memory;
+}
+
+static void give_to_graph(void *user, void *memory, size_t bytes, void *stream)
+{
+    lent *to = user;
+    (void)bytes;
+    assert_ptr_equal(memory, to->memory);
+    assert_ptr_equal(stream, STREAM);
+    to->taken--;
+}
+
+/* Pattern, plan and run are captured, without waiting; wrong indices are nobody's failure then. */
+static void captured_with_its_run(void **unused)
+{
+    (void)unused;
+    if (!have_nvrtc())
+        return;
+    static const arrays wrong = {{0, 2, 2, 5}, {0, 4, 1, 2, 3}};
+    lent user = {NULL, 0};
+    spk_context *mine = NULL;
+    arrays *there;
+    char *memory;
+    spk_pattern *pattern = NULL;
+    spk_plan *plan = NULL;
+    spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
+    const spk_bsr_indices indices = on_device(&wrong, &there);
+    GOOD(spk_memory_allocate(context, LENT_BYTES, &user.memory));
+    GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = memory, .b = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
+    GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = "",
+                                                   .device_allocate = take_of_graph, .device_release = give_to_graph, .device_user = &user},
+                            &mine));
+    state->held_stream = STREAM; /* the verdict comes after the plan */
+    GOOD(spk_pattern_create(mine, &indices, &pattern));
+    GOOD(spk_plan_spmm(mine, pattern, &product, &wgmma, &plan)); /* now all is compiled */
+    spk_plan_destroy(&plan);
+    spk_pattern_destroy(&pattern);
+    state->held_stream = NULL;
+    GOOD(spk_synchronize(mine, STREAM));
+    const int live = state->live_memory, queries = state->queries, launches = state->launches_captured;
+    state->capturing = 1;
+    for (int i = 0; i < 1000; i++) { /* none takes a place for a verdict */
+        GOOD(spk_pattern_create(mine, &indices, &pattern));
+        GOOD(spk_plan_spmm(mine, pattern, &product, &wgmma, &plan));
+        GOOD(spk_run_spmm(plan, &args, STREAM));
+        assert_int_equal(user.taken, 1);
+        assert_int_equal(spk_pattern_get_info(pattern, &info), SPK_ERR_UNSUPPORTED);
+        assert_non_null(strstr(spk_last_error(mine), "made while its stream was captured"));
+        spk_plan_destroy(&plan);
+        spk_pattern_destroy(&pattern);
+        assert_int_equal(user.taken, 0);
+    }
+    state->capturing = 0;
+    assert_int_equal(state->launches_captured, launches + 3 * 1000);
+    assert_int_equal(state->live_memory, live);
+    assert_int_equal(state->queries, queries);
+    spk_context_destroy(&mine);
+    spk_memory_release(context, &user.memory);
+    spk_memory_release(context, (void **)&memory);
     spk_memory_release(context, (void **)&there);
 }
 
@@ -563,6 +640,7 @@ int main(void)
                                        TEST(refusals),
                                        TEST(failures_leave_nothing),
                                        TEST(the_callers_memory),
+                                       TEST(captured_with_its_run),
                                        TEST(plans_share_a_copy),
                                        TEST(one_decision_for_equal_masks),
                                        TEST(a_refutation_ends_it)};

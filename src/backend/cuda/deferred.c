@@ -1,6 +1,7 @@
 /* Patterns whose indices are in device memory and stay there: two programs on the caller's stream check and copy them, and a copy of what
  * they found comes to pinned host memory, where later calls look. Nothing waits. The memory is the caller's allocator's, else of a pool:
- * both are ordered by the stream. */
+ * both are ordered by the stream. On a stream that is captured both programs become part of the graph, and no verdict comes: it would be
+ * that of some replay, and a late one might be taken for another pattern's. */
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -34,6 +35,7 @@ typedef struct deferred {
     void *memory;
     size_t bytes;
     const int *offsets, *columns;
+    bool captured; /* no verdict comes */
     page *page;
     int slot;
     uint64_t stamp;
@@ -193,7 +195,7 @@ static spk_status explain(const deferred *d, const verdict *v)
 static spk_status check(void *state)
 {
     const deferred *d = state;
-    if (!has_come(d->page, d->slot))
+    if (d->captured || !has_come(d->page, d->slot))
         return SPK_OK;
     const volatile verdict *from = &d->page->slots[d->slot];
     const verdict v = {.first = from->first, .fault = from->fault, .value = from->value, .before = from->before};
@@ -204,6 +206,9 @@ static spk_status fetch(void *state, int32_t *offsets, int32_t *columns)
 {
     const deferred *d = state;
     const spk_backend *backend = d->device->backend;
+    if (d->captured)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "deferred = 1: the pattern was made while its stream was captured: its indices are those of "
+                                             "each replay, and never on the host");
     SPK_TRY(backend->synchronize(d->device, d->stream));
     SPK_TRY(check(state));
     SPK_TRY(backend->copy_out(d->device, offsets, d->offsets, ((size_t)d->grid_rows + 1) * sizeof *offsets));
@@ -231,7 +236,7 @@ void spk_cuda_deferred_build(spk_index_type type, bool settle, spk_build *build)
     snprintf(build->options, sizeof build->options, "-DINDEX=%s", type == SPK_I64 ? "spk_i64" : "int");
 }
 
-static spk_status check_indices(const spk_device *device, const spk_bsr_indices *indices, const deferred *d)
+static spk_status check_indices(const spk_device *device, const spk_bsr_indices *indices, deferred *d)
 {
     const spk_cuda *cuda = spk_cuda_of(device);
     int capturing = 0;
@@ -246,8 +251,10 @@ static spk_status check_indices(const spk_device *device, const spk_bsr_indices 
     if (d->nnzb > 0)
         SPK_TRY(spk_cuda_check_pointer(cuda, "", "col_indices", indices->col_indices));
     SPK_TRY(spk_cuda_check(device, cuda->driver->stream_is_capturing(d->stream, &capturing), "cuStreamIsCapturing"));
-    if (capturing != 0)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "deferred = 1: the stream is captured: make the pattern before");
+    d->captured = capturing != 0;
+    if (d->captured && device->device_mem.allocate == NULL)
+        return spk_fail(SPK_ERR_UNSUPPORTED,
+                        "deferred = 1: the stream is captured, and the context has no device_allocate: make the pattern before");
     return SPK_OK;
 }
 
@@ -279,7 +286,9 @@ static spk_status start(deferred *d, const spk_bsr_indices *indices)
     SPK_TRY(spk_cuda_launch(d->device, functions[0], (unsigned)(blocks < MOST_GRID ? blocks : MOST_GRID), CHECK_THREADS, 0, d->stream,
                             parameters));
     SPK_TRY(spk_cuda_launch(d->device, functions[1], 1, SETTLE_THREADS, 0, d->stream, parameters));
-    /* Last, as the next launch may begin before a kernel's writes can be seen, but not before a copy is done. */
+    /* Last, as the next launch may begin before a kernel's writes can be seen, but not before a copy or a fill is done. */
+    if (d->captured)
+        return spk_cuda_check(d->device, cuda->driver->fill_bytes(said, 0, sizeof(verdict), d->stream), "cuMemsetD8Async");
     void *slot = (void *)(uintptr_t)&d->page->slots[d->slot];
     return spk_cuda_check(d->device, cuda->driver->copy_out(slot, said, sizeof(verdict), d->stream), "cuMemcpyDtoHAsync");
 }
@@ -292,7 +301,7 @@ static spk_status defer(deferred *d, const spk_bsr_indices *indices)
     SPK_TRY(check_indices(d->device, indices, d));
     pthread_mutex_lock(&cuda->deferrals_lock);
     spk_status status = deferrals_get(d->device, &all);
-    if (status == SPK_OK)
+    if (status == SPK_OK && !d->captured)
         status = take_slot(d->device, all, d);
     pthread_mutex_unlock(&cuda->deferrals_lock);
     SPK_TRY(status);
