@@ -201,7 +201,8 @@ def attention(
     sees none gives 0.
 
     - mask: sa.BlockMask, or a matrix in BSR (sa.BSR, torch.sparse_bsr, SciPy) of queries x keys, whose values nobody reads: keys in blocks
-      that are not there, and, where the BlockMask has tiles of bits, keys whose bit is 0.
+      that are not there, and, where the BlockMask has tiles of bits, keys whose bit is 0. The first call with a mask waits for a GPU,
+      unless the mask is dynamic (sa.BlockMask) and no gradient is wanted.
     - causal: "top_left": query i stands beside key i, "bottom_right": beside key i + keys - queries; keys behind that one. True only where
       there are as many queries as keys, where both are the same. There is no default.
     - window: how many keys a query sees on each side of the one beside it, which counts: window=1 is that one alone. (left, right) for each
@@ -263,6 +264,8 @@ def attention(
             queries, keys = q.shape[row], k.shape[row] if page_table is None else k.shape[row] * page_table.shape[1]
             left, right, first, flags = band_of(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
             masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys)
+            if isinstance(mask, BlockMask) and mask.dynamic:
+                flags |= _ops.DYNAMIC
     if plain:
         made = direct_attention(q, k, v, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, True)
         if made is not NotImplemented:

@@ -35,13 +35,19 @@ class BlockMask:
     rows of head h of item i begin at number (i * heads + h) * ceil(rows / block rows). tile_numbers: int32, [blocks], with tile_bits: -1
     where a block keeps all its pairs, or the number of its tile. tile_bits: int32, [tiles, block rows, ceil(block columns / 32)]; bit j %
     32 of word j / 32 of a line, the lowest first, is key j of the block: 1 is seen. Both are read at every call. On the CPU wrong numbers
-    raise RuntimeError, on CUDA nobody checks them.
+    raise RuntimeError, on CUDA nobody checks them. dynamic: the lists are new at nearly every call, as from_scores makes them.
 
     Indices are looked through at the first use, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must count
-    the change. Wrong ones raise RuntimeError then.
+    the change. Wrong ones raise RuntimeError then. On CUDA the host waits for the GPU first. It reads the lists, and plans the work by them.
+
+    Nobody waits for a dynamic mask on CUDA, where no gradient is wanted. The GPU looks through the lists when it comes to them, and kernels
+    go without the host's plan. Only the first call of a new kind of problem waits, since it is measured. Wrong indices hide all keys; a
+    later call with the same mask raises RuntimeError, unless its tensors were made in inference mode. A CUDA graph reads the lists anew at
+    each replay: making the mask may be captured, too. Lists that were made before the capture must live as long as the graph; wrong ones
+    raise nothing in it. On the CPU, and with gradients, dynamic changes nothing. Set it to False where such a mask serves many calls.
     """
 
-    __slots__ = ("offsets", "columns", "block", "shape", "heads", "batch", "tile_numbers", "tile_bits", "__weakref__")
+    __slots__ = ("offsets", "columns", "block", "shape", "heads", "batch", "tile_numbers", "tile_bits", "dynamic", "__weakref__")
 
     def __init__(
         self,
@@ -53,6 +59,7 @@ class BlockMask:
         batch: int = 1,
         tile_numbers: Tensor | None = None,
         tile_bits: Tensor | None = None,
+        dynamic: bool = False,
     ):
         for name, indices in (("offsets", offsets), ("columns", columns)):
             if not isinstance(indices, Tensor):
@@ -67,7 +74,9 @@ class BlockMask:
             raise ValueError(f"shape: must be (rows, keys), not {shape!r}")
         self.shape = (_count("shape", shape[0], 0), _count("shape", shape[1], 0))
         self.heads, self.batch = _count("heads", heads, 1), _count("batch", batch, 1)
-        self.offsets, self.columns = offsets, columns
+        if type(dynamic) is not bool:
+            raise TypeError(f"dynamic: must be True or False, not {dynamic!r}")
+        self.offsets, self.columns, self.dynamic = offsets, columns, dynamic
         wanted = self.batch * self.heads * self.grid[0] + 1
         if offsets.shape[0] != wanted:
             lists = f" for {self.heads} heads of {self.batch} items" if self.heads * self.batch > 1 else ""
@@ -218,10 +227,11 @@ class BlockMask:
     @classmethod
     def from_scores(cls, scores: Tensor, top_k: int, block: int | tuple[int, int], *, shape: tuple[int, int] | None = None) -> BlockMask:
         """Each block of queries sees the top_k blocks of keys that have the highest scores: [block rows, block columns], [heads, ...] or
-        [batch, heads, ...], on any device, which is not waited for: a model may choose its mask at every step, a list for each head of k or
-        of q. Where there are fewer blocks than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a
-        score of -inf is chosen where there are no others. NaN is refused on the CPU; on other devices, and in a function that is compiled or
-        traced, nobody looks: there it counts as the highest score.
+        [batch, heads, ...]. A model may choose its mask at every step, a list for each head of k or of q. The mask is dynamic: a GPU is
+        waited for neither here nor by sa.attention, but where gradients are wanted or a new kind of problem is measured. Where there are
+        fewer blocks than top_k, all. What must not be seen is left to causal, lengths and so on of sa.attention: a score of -inf is chosen
+        where there are no others. NaN is refused on the CPU; on other devices, and in a function that is compiled or traced, nobody looks:
+        there it counts as the highest score.
 
         shape: (rows, keys), where they are no multiples of the block.
         """
@@ -240,7 +250,7 @@ class BlockMask:
             columns = scores.topk(count, dim=-1, sorted=False).indices.sort(-1).values.to(torch.int32).reshape(-1)
         heads, batch = scores.shape[-3] if scores.dim() > 2 else 1, scores.shape[0] if scores.dim() == 4 else 1
         offsets = torch.arange(batch * heads * down + 1, dtype=torch.int32, device=scores.device) * count
-        return cls(offsets, columns, (high, wide), (rows, keys), heads, batch)
+        return cls(offsets, columns, (high, wide), (rows, keys), heads, batch, dynamic=True)
 
     @classmethod
     def from_flex(cls, mask: Any) -> BlockMask:
@@ -267,7 +277,7 @@ class BlockMask:
 
     @classmethod
     def stack(cls, masks: Sequence[BlockMask]) -> BlockMask:
-        """One mask of a batch, from a mask of each item: all of the same shape, block and heads."""
+        """One mask of a batch, from a mask of each item: all of the same shape, block and heads. It is dynamic where one of them is."""
         masks = list(masks)
         for mask in masks:
             if not isinstance(mask, BlockMask) or (mask.shape, mask.block, mask.heads, mask.batch) != (masks[0].shape, masks[0].block, masks[0].heads, 1):
@@ -279,6 +289,7 @@ class BlockMask:
             ends.append(mask.offsets[1:] + before)
             before += mask.nnzb
         made = cls(torch.cat(ends), torch.cat([mask.columns for mask in masks]), masks[0].block, masks[0].shape, masks[0].heads, len(masks))
+        made.dynamic = any(mask.dynamic for mask in masks)
         if any(mask.tile_bits is not None for mask in masks):
             tiles, numbers, bits = 0, [], []
             for mask in masks:
@@ -391,7 +402,8 @@ class BlockMask:
         return f"BlockMask({self.shape[0]} x {self.shape[1]}, {blocks}, {self.device})"
 
     def __reduce__(self) -> Any:
-        return BlockMask, (self.offsets, self.columns, self.block, self.shape, self.heads, self.batch, self.tile_numbers, self.tile_bits)
+        tiles = (self.tile_numbers, self.tile_bits)
+        return BlockMask, (self.offsets, self.columns, self.block, self.shape, self.heads, self.batch, *tiles, self.dynamic)
 
 
 def _fitting(shape: tuple[int, int] | None, down: int, across: int, high: int, wide: int) -> tuple[int, int]:
@@ -432,7 +444,7 @@ def _parts(mask: BlockMask) -> list[Tensor]:
 
 
 def _facts(mask: BlockMask) -> Any:
-    return mask.block, mask.shape, mask.heads, mask.batch
+    return mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic
 
 
 torch.serialization.add_safe_globals([BlockMask])  # for torch.load(..., weights_only=True)
@@ -443,7 +455,7 @@ def _made(parts: Any, facts: Any) -> BlockMask:
     mask = BlockMask.__new__(BlockMask)
     mask.offsets, mask.columns, *tiles = parts
     mask.tile_numbers, mask.tile_bits = tiles or (None, None)
-    mask.block, mask.shape, mask.heads, mask.batch = facts
+    mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic = facts
     return mask
 
 

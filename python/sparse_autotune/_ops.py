@@ -18,6 +18,7 @@ PLAIN = (1 << ACTIVATION_SHIFT) - 1  # flags without activation
 FACTOR = 128  # the product is multiplied with what `out` holds; of dense operands, with the residual
 WIDE, WHOLE = 256, 512  # of dense operands: the result is float32; no row or column lies behind the last group
 ROWS_FIRST, CAUSAL, TOP_LEFT, BOTTOM_RIGHT = 1024, 2048, 4096, 8192  # of attention
+DYNAMIC = 32768  # the mask is new at nearly every call: on CUDA nobody waits for it
 AS_QUERY = 16384  # of direct_attention: the heads of a row of the result lie side by side where those of q do
 Activation = Literal["none", "relu", "gelu", "gelu_tanh", "silu"]
 ACTIVATIONS: dict[str | None, int] = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}

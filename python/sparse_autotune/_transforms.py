@@ -242,6 +242,7 @@ class _Attention(_SingleLevelFunction):
     @staticmethod
     def forward(ctx, keyset, q, k, v, *rest):
         ctx.set_materialize_grads(False)
+        rest = (*rest[:11], rest[11] & ~_ops.DYNAMIC, *rest[12:])  # the faster kernel of gradients wants a mask that the host knows
         o, lse = _below_autograd(_attention.public_attention_lse, keyset, (q, k, v, *rest))
         rest += (None,) * (17 - len(rest))
         ctx.save_for_backward(q, k, v, o, lse, *(rest[at] for at in _Attention.TENSORS))

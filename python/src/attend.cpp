@@ -168,7 +168,7 @@ void read_mask(Attend *call, const Heads &q, const Heads &k, const AttendOptions
     if (over)
         refuse("mask: has too many lists");
     check_indices(*o.row_offsets, *o.col_indices, call->q, "q", shape);
-    call->mask = pattern_of(call->on, *o.row_offsets, *o.col_indices, shape, o.version);
+    call->mask = pattern_of(call->on, *o.row_offsets, *o.col_indices, shape, o.version, o.flags & FLAG_DYNAMIC);
     call->problem.mask_heads = o.mask_heads;
     call->problem.mask_items = o.mask_items;
 }

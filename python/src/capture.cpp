@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 
 #include <map>
+#include <memory>
 #include <mutex>
 
 namespace sparse_autotune {
@@ -33,17 +34,9 @@ Plans &plans()
     return *made;
 }
 
-template <typename Call> spk_plan *pinned_plan(const Call &call)
+template <typename Call> spk_plan *make_plan(const Call &call)
 {
     const Device &device = *call.device();
-    const std::shared_ptr<const void> kept = call.kept();
-    const void *const of = kept.get();
-    std::string key(reinterpret_cast<const char *>(&of), sizeof of);
-    key.append(reinterpret_cast<const char *>(&call.problem), sizeof call.problem).push_back(call.assume_finite ? 1 : 0);
-    std::lock_guard<std::mutex> hold(plans().lock);
-    auto found = plans().all.find(key);
-    if (found != plans().all.end())
-        return found->second.plan;
     const auto options = current_options();
     spk_tune_options tune = tune_options(*options, call.assume_finite);
     if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE &&
@@ -55,9 +48,48 @@ template <typename Call> spk_plan *pinned_plan(const Call &call)
         refuse("nothing can be measured while the stream is captured: run the product once before the capture, or "
                "sa.set_options(unknown=\"estimate\")");
     device.check(status);
+    return plan;
+}
+
+std::string key_of(const void *of)
+{
+    return std::string(reinterpret_cast<const char *>(&of), sizeof of);
+}
+
+template <typename Call> spk_plan *pinned_plan(const Call &call)
+{
+    const std::shared_ptr<const void> kept = call.kept();
+    std::string key = key_of(kept.get());
+    key.append(reinterpret_cast<const char *>(&call.problem), sizeof call.problem).push_back(call.assume_finite ? 1 : 0);
+    std::lock_guard<std::mutex> hold(plans().lock);
+    auto found = plans().all.find(key);
+    if (found != plans().all.end())
+        return found->second.plan;
+    spk_plan *plan = make_plan(call);
     plans().all[key] = Pinned{kept, plan};
     return plan;
 }
+
+/* The graph runs programs that the device holds. */
+void pin_device(const std::shared_ptr<Device> &device)
+{
+    std::lock_guard<std::mutex> hold(plans().lock);
+    plans().all[key_of(device.get())] = Pinned{device, nullptr};
+}
+
+/* Whether the mask is that of each replay. */
+bool is_of_replay(const Attend &call)
+{
+    return call.mask && call.mask->deferred;
+}
+template <typename Call> bool is_of_replay(const Call &)
+{
+    return false;
+}
+
+struct DestroyPlan {
+    void operator()(spk_plan *plan) const { spk_plan_destroy(&plan); }
+};
 
 /* Lives until the call returns: in a capture its memory is the graph's, and goes to none but later work of the same graph. */
 Tensor workspace_of(const Tensor &like, const spk_plan *plan)
@@ -78,7 +110,12 @@ bool is_capturing(const Device &device)
 
 template <typename Call> void run_captured(const Call &call, decltype(Call::args) args)
 {
-    const spk_plan *plan = pinned_plan(call);
+    std::unique_ptr<spk_plan, DestroyPlan> own;
+    if (is_of_replay(call)) {
+        pin_device(call.device());
+        own.reset(make_plan(call));
+    }
+    const spk_plan *plan = own ? own.get() : pinned_plan(call);
     const Tensor workspace = workspace_of(call.like(), plan);
     args.workspace_bytes = spk_plan_workspace_bytes(plan);
     args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;

@@ -322,7 +322,9 @@ std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t versi
 std::tuple<Tensor, Tensor, Tensor> raw_attention_backward(const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o,
                                                           const Tensor &lse, ATTENTION_PARAMETERS, int64_t version)
 {
-    const AttendBackward call = backward_of(attend_of(q, k, v, {ATTENTION_OPTIONS, version, true}), grad_o, grad_lse, o, lse);
+    AttendOptions options = {ATTENTION_OPTIONS, version, true};
+    options.flags &= ~FLAG_DYNAMIC; /* the faster kernel of gradients wants a mask that the host knows */
+    const AttendBackward call = backward_of(attend_of(q, k, v, options), grad_o, grad_lse, o, lse);
     const Attend &attend = call.attend;
     std::tuple<Tensor, Tensor, Tensor> made = {empty_like(q, sizes_of(q), attend.dtype), empty_like(k, sizes_of(k), attend.dtype),
                                                empty_like(v, sizes_of(v), attend.dtype)};

@@ -27,12 +27,20 @@ void (*warning_hook)(const char *message) = nullptr;
 
 namespace {
 
-constexpr size_t MOST_PATTERNS = 128;
-constexpr int64_t MOST_BYTES = int64_t(1) << 30;
+constexpr size_t MOST_PATTERNS = 128, MOST_DEFERRED = 16;
+constexpr int64_t MOST_BYTES = int64_t(1) << 30, DEFERRED_PART = 8; /* deferred ones take one part in so many of the bytes */
 
 using DeviceKey = std::tuple<int32_t, int32_t, uint32_t>; /* type, index, threads */
-/* device, addresses, index type, shape, blocks, versions */
-using PatternKey = std::tuple<const Device *, const void *, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t>;
+/* device, addresses, index type, shape, blocks, versions; whether deferred, and its stream */
+using PatternKey = std::tuple<const Device *, const void *, const void *, int32_t, int64_t, int64_t, int64_t, int64_t, int64_t, int64_t,
+                              bool, const void *>;
+
+struct Amount {
+    size_t count = 0;
+    int64_t bytes = 0;
+    void add(const Pattern &pattern) { count++, bytes += pattern.bytes; }
+    void take(const Pattern &pattern) { count--, bytes -= pattern.bytes; }
+};
 
 struct State {
     std::mutex lock;
@@ -41,7 +49,8 @@ struct State {
     std::map<PatternKey, decltype(recent)::iterator> patterns;
     std::shared_ptr<const Options> options = std::make_shared<Options>();
     int forbidden = 0;
-    int64_t bytes = 0, most_bytes = MOST_BYTES; /* of the patterns */
+    Amount all, deferred;            /* of the patterns; of those that are deferred */
+    int64_t most_bytes = MOST_BYTES; /* of all */
 };
 
 /* Never freed: threads and tensors may outlive static destructors. A forked child starts with none of it, as databases, devices and locks
@@ -232,10 +241,11 @@ bool has_contents(const Pattern &pattern, const std::string &contents, const Ten
 }
 
 std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
-                                      const Shape &shape)
+                                      const Shape &shape, bool deferred)
 {
     auto made = std::make_shared<Pattern>();
     made->device = device;
+    made->deferred = deferred;
     if (device->is_cuda()) {
         made->row_offsets = row_offsets;
         made->col_indices = col_indices;
@@ -250,14 +260,18 @@ std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, con
     indices.row_offsets = row_offsets.const_data_ptr();
     indices.col_indices = col_indices.const_data_ptr();
     indices.index_type = row_offsets.element_size() == 8 ? SPK_I64 : SPK_I32;
-    if (device->is_cuda()) {
+    if (device->is_cuda())
         indices.index_memory = SPK_DEVICE;
+    if (deferred) { /* no longest row is given: the library takes the mean, which is right where all lists are of one length */
+        indices.deferred = 1;
+        indices.stream = device->stream();
+    } else if (device->is_cuda())
         await_indices(*device);
-    }
     device->check(spk_pattern_create(device->context, &indices, &made->handle));
-    /* The library's copy of them in 64 bits and what kernels make of it; the caller's tensors that are held, or the contents. */
+    /* The library's copy of them, in 64 bits with what kernels make of it, or in 32 bits on the device; the caller's tensors that are held,
+     * or the contents. */
     const int64_t entries = row_offsets.numel() + col_indices.numel();
-    made->bytes = entries * (4 * 8 + static_cast<int64_t>(row_offsets.element_size()));
+    made->bytes = entries * ((deferred ? 4 : 4 * 8) + static_cast<int64_t>(row_offsets.element_size()));
     return made;
 }
 
@@ -266,13 +280,24 @@ std::shared_ptr<Pattern> forget_one(State &s, decltype(State::recent)::iterator 
     std::shared_ptr<Pattern> pattern = std::move(entry->second);
     s.patterns.erase(entry->first);
     s.recent.erase(entry);
-    s.bytes -= pattern->bytes;
+    s.all.take(*pattern);
+    if (pattern->deferred)
+        s.deferred.take(*pattern);
     return pattern;
 }
 
-void keep_within(State &s, size_t count, int64_t bytes, std::vector<std::shared_ptr<Pattern>> *dropped)
+bool is_within(const Amount &amount, size_t count, int64_t bytes)
 {
-    while (s.recent.size() > count || (s.bytes > bytes && s.recent.size() > 1))
+    return amount.count <= count && (amount.bytes <= bytes || amount.count <= 1);
+}
+
+/* Deferred ones are rarely asked for again: fewer of them are kept. */
+void keep_within(State &s, std::vector<std::shared_ptr<Pattern>> *dropped)
+{
+    for (auto entry = s.recent.end(); !is_within(s.deferred, MOST_DEFERRED, s.most_bytes / DEFERRED_PART);)
+        if ((--entry)->second->deferred)
+            dropped->push_back(forget_one(s, entry++));
+    while (!is_within(s.all, MOST_PATTERNS, s.most_bytes))
         dropped->push_back(forget_one(s, std::prev(s.recent.end())));
 }
 
@@ -336,6 +361,58 @@ std::shared_ptr<Device> device_of(const Tensor &tensor)
 
 namespace {
 
+PatternKey key_of(const Device &device, const Tensor &row_offsets, const Tensor &col_indices, const Shape &shape, int64_t version,
+                  bool deferred)
+{
+    return PatternKey(&device, row_offsets.const_data_ptr(), col_indices.const_data_ptr(), static_cast<int32_t>(row_offsets.element_size()),
+                      shape.rows, shape.cols, shape.block_rows, shape.block_cols, col_indices.numel(), version, deferred,
+                      deferred ? device.stream() : nullptr);
+}
+
+std::shared_ptr<Pattern> find_kept(const PatternKey &key)
+{
+    State &s = state();
+    std::lock_guard<std::mutex> hold(s.lock);
+    auto found = s.patterns.find(key);
+    if (found == s.patterns.end())
+        return nullptr;
+    s.recent.splice(s.recent.begin(), s.recent, found->second);
+    return found->second->second;
+}
+
+void keep(const PatternKey &key, const std::shared_ptr<Pattern> &made)
+{
+    State &s = state();
+    std::vector<std::shared_ptr<Pattern>> dropped; /* destroyed after the lock is given back */
+    std::lock_guard<std::mutex> hold(s.lock);
+    auto found = s.patterns.find(key);
+    if (found != s.patterns.end())
+        dropped.push_back(forget_one(s, found->second));
+    s.recent.emplace_front(key, made);
+    s.patterns[key] = s.recent.begin();
+    s.all.add(*made);
+    if (made->deferred)
+        s.deferred.add(*made);
+    keep_within(s, &dropped);
+}
+
+/* Another stream gets a pattern of its own: it need not wait for what the first one still has to do. */
+std::shared_ptr<Pattern> find_deferred(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
+                                       const Shape &shape, int64_t version)
+{
+    if (version == VERSION_UNKNOWN)
+        version = version_of(row_offsets, col_indices);
+    if (version == VERSION_NONE || is_capturing(*device)) /* nobody counts changes; at a replay there may be others */
+        return make_pattern(device, row_offsets, col_indices, shape, true);
+    const PatternKey key = key_of(*device, row_offsets, col_indices, shape, version, true);
+    std::shared_ptr<Pattern> pattern = find_kept(key);
+    if (!pattern) {
+        pattern = make_pattern(device, row_offsets, col_indices, shape, true);
+        keep(key, pattern);
+    }
+    return pattern;
+}
+
 std::shared_ptr<Pattern> find_pattern(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
                                       const Shape &shape, int64_t version)
 {
@@ -346,35 +423,16 @@ std::shared_ptr<Pattern> find_pattern(const std::shared_ptr<Device> &device, con
     else if (version == VERSION_UNKNOWN)
         version = version_of(row_offsets, col_indices);
     std::string contents = version == VERSION_NONE && device->is_cuda() ? contents_of(*device, row_offsets, col_indices) : std::string();
-    const PatternKey key(device.get(), row_offsets.const_data_ptr(), col_indices.const_data_ptr(),
-                         static_cast<int32_t>(row_offsets.element_size()), shape.rows, shape.cols, shape.block_rows, shape.block_cols,
-                         col_indices.numel(), version);
-    State &s = state();
-    std::shared_ptr<Pattern> known;
-    {
-        std::lock_guard<std::mutex> hold(s.lock);
-        auto found = s.patterns.find(key);
-        if (found != s.patterns.end()) {
-            s.recent.splice(s.recent.begin(), s.recent, found->second);
-            known = found->second->second;
-        }
-    }
+    const PatternKey key = key_of(*device, row_offsets, col_indices, shape, version, false);
+    const std::shared_ptr<Pattern> known = find_kept(key);
     if (known && has_contents(*known, contents, row_offsets, col_indices)) /* without the lock: there may be many indices */
         return known;
     if (!device->is_cuda())
         contents = contents_of(*device, row_offsets, col_indices);
-    auto made = make_pattern(device, row_offsets, col_indices, shape);
+    auto made = make_pattern(device, row_offsets, col_indices, shape, false);
     made->mark = contents.empty() ? 0 : static_cast<int64_t>(std::hash<std::string>()(contents) >> 1 | 1);
     made->contents = std::move(contents);
-    std::vector<std::shared_ptr<Pattern>> dropped; /* destroyed after the lock is given back */
-    std::lock_guard<std::mutex> hold(s.lock);
-    auto found = s.patterns.find(key);
-    if (found != s.patterns.end())
-        dropped.push_back(forget_one(s, found->second));
-    s.recent.emplace_front(key, made);
-    s.patterns[key] = s.recent.begin();
-    s.bytes += made->bytes;
-    keep_within(s, MOST_PATTERNS, s.most_bytes, &dropped);
+    keep(key, made);
     return made;
 }
 
@@ -383,9 +441,10 @@ thread_local int64_t the_mark = 0;
 } // namespace
 
 std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
-                                    const Shape &shape, int64_t version)
+                                    const Shape &shape, int64_t version, bool deferred)
 {
-    std::shared_ptr<Pattern> pattern = find_pattern(device, row_offsets, col_indices, shape, version);
+    const auto find = deferred && device->is_cuda() ? find_deferred : find_pattern;
+    const std::shared_ptr<Pattern> pattern = find(device, row_offsets, col_indices, shape, version);
     the_mark = pattern->mark;
     return pattern;
 }
@@ -406,14 +465,14 @@ void limit_patterns(int64_t bytes)
     std::vector<std::shared_ptr<Pattern>> dropped;
     std::lock_guard<std::mutex> hold(s.lock);
     s.most_bytes = bytes;
-    keep_within(s, MOST_PATTERNS, s.most_bytes, &dropped);
+    keep_within(s, &dropped);
 }
 
 std::pair<int64_t, int64_t> cached_patterns()
 {
     State &s = state();
     std::lock_guard<std::mutex> hold(s.lock);
-    return {static_cast<int64_t>(s.recent.size()), s.bytes};
+    return {static_cast<int64_t>(s.all.count), s.all.bytes};
 }
 
 static thread_local int tuning_each = 0; /* contexts of warm_up in this thread */
@@ -456,7 +515,7 @@ void forget()
     std::lock_guard<std::mutex> hold(s.lock);
     the_generation++;
     s.patterns.clear();
-    s.bytes = 0;
+    s.all = s.deferred = Amount();
     recent.swap(s.recent);
     devices.swap(s.devices);
 }

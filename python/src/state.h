@@ -54,6 +54,7 @@ struct Pattern {
     std::string contents;            /* the indices: on the CPU, and of inference tensors, which count no versions */
     int64_t mark = 0;                /* differs where contents do; 0: they are not known */
     int64_t bytes = 0;               /* an estimate of what it holds, plans apart */
+    bool deferred = false;           /* the host does not know the indices; for the stream alone that was the current one */
     ~Pattern() { spk_pattern_destroy(&handle); }
 };
 
@@ -65,8 +66,10 @@ struct Shape {
 enum : int64_t { VERSION_UNKNOWN = -1, VERSION_NONE = -2 };
 
 std::shared_ptr<Device> device_of(const Tensor &tensor);
+/* deferred: on CUDA nothing waits, and kernels read the indices that the device has when the stream comes to them. While the stream is
+ * captured, and for indices without versions, the pattern is this call's alone. */
 std::shared_ptr<Pattern> pattern_of(const std::shared_ptr<Device> &device, const Tensor &row_offsets, const Tensor &col_indices,
-                                    const Shape &shape, int64_t version);
+                                    const Shape &shape, int64_t version, bool deferred = false);
 /* Pattern::mark of the thread's last product; see_mark(0) before one tells whether there was one. */
 int64_t last_mark();
 void see_mark(int64_t mark);

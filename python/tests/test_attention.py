@@ -658,6 +658,7 @@ def of_operators(device):
     yield (q, k, v, *PLAIN)
     yield (q.transpose(1, 2).contiguous(), k.transpose(1, 2).contiguous(), v.transpose(1, 2).contiguous(), *PLAIN[:11], 1024 | 2048 | 8192, *NO_ARRAYS)
     yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, 5, 0, 2, 0.25, 3.0, 2048 | 4096, *NO_ARRAYS)
+    yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, *PLAIN[6:11], 32768, *NO_ARRAYS)
     tiles = int32([i % 4 - 1 for i in range(mask.nnzb)], device), torch.randint(-(2**31), 2**31, (3, 8, 1), device=device).int()
     yield (q, k, v, mask.offsets, mask.columns, 8, 4, 2, 2, 5, 0, 2, 0.25, 3.0, 2048 | 4096, None, int32([27, 3], device), None, *tiles)
     yield (q[:1], k[:1], v[:1], *PLAIN[:12], int32([4, 19], device), int32([27, 27], device), None, None, None)
