@@ -295,6 +295,18 @@ static int64_t seen_pairs(const spk_problem *p, int rows, int64_t item, int64_t 
     return seen;
 }
 
+/* A step of a mask whose blocks may have bits names its block. */
+static void check_entry(const spk_problem *p, int most_rows, const attention_backward_tile *tile, const attention_backward_step *step,
+                        int entry)
+{
+    const spk_index *index = &p->pattern->index;
+    const int64_t query = (int64_t)(step->tile & ~ATTENTION_BACKWARD_HIDDEN) * most_rows,
+                  list = spk_attention_list_row(p, tile->item, step->head, query), key = tile->key & ~ATTENTION_BACKWARD_HIDDEN;
+    assert_true(entry >= index->offsets[list] && entry < index->offsets[list + 1]);
+    assert_int_equal(index->columns[entry], key / p->pattern->block_cols);
+    assert_true((tile->key & ATTENTION_BACKWARD_HIDDEN) != 0);
+}
+
 /* A tile's steps are those that have pairs, each once; those that are not marked have all. */
 static void check_steps(const spk_problem *p, int most_rows, const attention_backward_order *o, const attention_backward_tile *tile)
 {
@@ -373,7 +385,10 @@ static void sums_of_queries_take_turns(void **state)
             spk_pattern_release(&d.mask);
             continue;
         }
+        const bool tiled = mask != NULL && i % 2 == 0;
+        d.problem.lists.tiles = tiled ? 3 : 0; /* which block has which tile, and whether one, a run says */
         assert_int_equal(spk_cuda_attention_backward_order(&device, &d.problem, rows, KEYS, workers, &order), SPK_OK);
+        d.problem.lists.tiles = 0;
         const attention_backward_order *o = &order.made;
         const int64_t tiles = (int64_t)o->key_tiles * o->heads_kv * d.problem.batch;
         const attention_backward_tile *all = (const attention_backward_tile *)o->tiles;
@@ -387,6 +402,8 @@ static void sums_of_queries_take_turns(void **state)
             assert_true(number >= 0 && number < tiles && !given[number]);
             given[number] = 1;
             check_steps(&d.problem, rows, o, &all[t]);
+            for (int step = all[t].begin; tiled && step < all[t].end; step++)
+                check_entry(&d.problem, rows, &all[t], (const attention_backward_step *)o->steps + step, o->entries[step]);
         }
         check_turns(&rng, &d.problem, o, workers);
         free(given);

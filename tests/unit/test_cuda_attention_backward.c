@@ -143,7 +143,8 @@ static void what_hopper_takes(void **state)
                  {SPK_F32, 64, 64, 512, 0, 0, 0, 0, "it is for f16 and bf16"},
                  {SPK_F16, 64, 64, 0, 0, 0, 0, 0, "there are no queries or no keys"},
                  {SPK_F16, 64, 64, 512, 300, 0, 0, 0, "must be multiples of 8 elements apart"},
-                 {SPK_F16, 64, 64, 512, 0, 3, 0, 0, "it takes no packed sequences"},
+                 {SPK_F16, 64, 64, 512, 0, 3, 0, 0, NULL},
+                 {SPK_F16, 64, 64, 512, 0, 3, 0, 64, "it takes no packed sequences and no lengths of keys beside a mask or sinks"},
                  {SPK_F16, 64, 64, 512, 0, 0, 1, 0, "it takes no soft cap"}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         static const int64_t offsets[17] = {0};

@@ -24,7 +24,7 @@ enum {
     DRAWS = 6000,
     MOST_JOBS = 8192,
     POOL = 800,
-    FACTS = 15,
+    FACTS = 16,
     FEATURES = FACTS + SPK_MAX_TUNABLES,
     PAIR_BITS = 18,
     NATIVE_LIMIT = 6,
@@ -35,7 +35,7 @@ enum {
 
 /* Bytes that a program may spill for an architecture on which nothing is tuned, in an epilogue, in attention's producing warp, once a tile,
  * or where attention searches for infinities: outside of the loop over K they cost nothing, and each compiler has others. */
-enum { FEW_BYTES = 64 };
+enum { FEW_BYTES = 80 };
 
 /* What a row may do all the same, and why. */
 static const struct {
@@ -135,6 +135,7 @@ static void release_patterns(void)
 typedef struct draw {
     spk_problem problem;
     int dtype, block; /* block: its number among the sizes; negative: there is none, and something else that programs differ by */
+    int form;         /* of attention: packed, with lengths, pages, tiles of bits */
 } draw;
 
 static bool draw_sddmm(spk_rng *rng, draw *out)
@@ -200,13 +201,15 @@ static bool draw_gemm(spk_rng *rng, draw *out)
     return true;
 }
 
-/* With a mask of blocks and without, limits, depths that fill lines of 64 and others, lines of K that begin at whole vectors and others. */
+/* With a mask of blocks and without, tiles of bits, packed sequences, lengths and pages of keys, limits, depths that fill lines of 64 and
+ * others, lines of K that begin at whole vectors and others. */
 static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
 {
     static const int64_t depths[] = {64, 128, 256, 16, 72, 80, 96, 192};
     enum { DEPTHS = sizeof depths / sizeof depths[0] };
     const int which = (int)spk_rng_below(rng, DEPTHS), dtype = (int)spk_rng_below(rng, 4), block = (int)spk_rng_below(rng, BLOCKS),
               masked = (int)spk_rng_below(rng, 2), band = (int)spk_rng_below(rng, 4), flags = (int)spk_rng_below(rng, 8);
+    const enum { SEQUENCES = 1, LENGTHS, PAGES, TILES, PLAIN } form = (int)spk_rng_below(rng, 8);
     spk_pattern *mask = masked ? patterns[block][0] : NULL;
     static const spk_dtype types[] = {SPK_BF16, SPK_F16, SPK_F32, SPK_F64};
     static const int64_t apart[] = {0, 0, 8, 4, 2, 1}; /* lines of K; without a mask */
@@ -223,10 +226,16 @@ static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
                                      .causal = band & 1,
                                      .window_left = band & 2 ? 512 : 0,
                                      .soft_cap = flags & 1,
-                                     .want_lse = flags >> 1 & 1};
+                                     .want_lse = flags >> 1 & 1,
+                                     .sequences = form == SEQUENCES ? 5 : 0,
+                                     .key_lengths = form == LENGTHS || form == PAGES,
+                                     .page_keys = form == PAGES ? 64 : 0,
+                                     .pages = form == PAGES ? 100 : 0,
+                                     .tiles = form == TILES && masked ? 3 : 0};
     const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = flags >> 2};
     out->dtype = dtype + 8 * which;
     out->block = masked ? block + 64 * band : -1 - band;
+    out->form = form < PLAIN ? form : PLAIN;
     const spk_attention_backward backward = {SPK_SIZED(spk_attention_backward),
                                              .dtype = attention.dtype,
                                              .queries = attention.queries,
@@ -240,7 +249,10 @@ static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
                                              .causal = attention.causal,
                                              .window_left = attention.window_left,
                                              .soft_cap = attention.soft_cap,
-                                             .use_grad_lse = attention.want_lse};
+                                             .use_grad_lse = attention.want_lse,
+                                             .sequences = attention.sequences,
+                                             .key_lengths = attention.key_lengths,
+                                             .tiles = attention.tiles};
     return spk_problem_read(op, mask, op == &spk_op_attention ? (const void *)&attention : &backward, &options, &out->problem) == SPK_OK;
 }
 
@@ -290,9 +302,10 @@ static void describe(job *one, const draw *drawn, const spk_params *params)
 {
     const spk_problem *p = &drawn->problem;
     const spk_epilogue *e = &p->epilogue;
-    const int facts[FACTS] = {drawn->dtype,     drawn->block,    p->batch > 1,    p->op == &spk_op_sddmm, p->a.layout,  p->b.layout,
-                              p->d.layout,      p->block_layout, p->trans_a,      (int)e->activation,     (int)e->bias, e->use_c,
-                              (int)e->residual, e->keep_preact,  p->assume_finite};
+    const int facts[FACTS] = {drawn->dtype,     drawn->block,       p->batch > 1,     p->op == &spk_op_sddmm,
+                              p->a.layout,      p->b.layout,        p->d.layout,      p->block_layout,
+                              p->trans_a,       (int)e->activation, (int)e->bias,     e->use_c,
+                              (int)e->residual, e->keep_preact,     p->assume_finite, drawn->form};
     memcpy(one->features, facts, sizeof facts);
     memcpy(one->features + FACTS, params->v, sizeof params->v);
 }
@@ -324,7 +337,7 @@ static bool have(const job *list, int count, const spk_build *build)
 
 static bool draw_job(const subject *row, const spk_device *device, spk_rng *rng, job *one)
 {
-    draw drawn;
+    draw drawn = {.form = 0};
     spk_params params = {{0}};
     const char *why = NULL;
     const spk_operation operation = row->kernel != NULL ? row->kernel->operation : row->operation;
@@ -484,7 +497,7 @@ static bool spilling_allowed(const char *row)
 static bool may_spill_a_little(const char *options)
 {
     static const char *const parts[] = {
-        "-DUSE_C=", "-DBIAS=", "-DACTIVATION=", "-DRESIDUAL=", "-DKEEP_PREACT=", "-DSTEP_KEYS=", "-DSCRUB="};
+        "-DUSE_C=", "-DBIAS=", "-DACTIVATION=", "-DRESIDUAL=", "-DKEEP_PREACT=", "-DSTEP_KEYS=", "-DSCRUB=", "-DTILED="};
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         const char *at = strstr(options, parts[i]);
         if (at != NULL && at[strlen(parts[i])] != '0')
@@ -642,9 +655,9 @@ static void what_has_no_row_compiles(void **state)
         job_count++;
     }
     jobs[job_count++] = (job){.row = "block_pointers", .arch = "sm_80", .build = {.file = "block_pointers.cu", .entry = "block_pointers"}};
-    static const char *const gradients[][2] = {{"attention_delta", " -DROWS=64 -DDEPTH_V=128"},
-                                               {"attention_delta", " -DROWS=128 -DDEPTH_V=40"},
-                                               {"attention_delta", " -DROWS=80 -DDEPTH_V=64"},
+    static const char *const gradients[][2] = {{"attention_delta", " -DROWS=64 -DDEPTH_V=128 -DPACKED=0 -DKEYS=128"},
+                                               {"attention_delta", " -DROWS=128 -DDEPTH_V=40 -DPACKED=1 -DKEYS=64"},
+                                               {"attention_delta", " -DROWS=80 -DDEPTH_V=64 -DPACKED=1 -DKEYS=128"},
                                                {"attention_grad_q", " -DROWS=64 -DDEPTH=96 -DACROSS=2 -DCOLUMNS=64 -DTRANSPOSED=0"},
                                                {"attention_grad_q", " -DROWS=80 -DDEPTH=96 -DACROSS=2 -DCOLUMNS=64 -DTRANSPOSED=1"},
                                                {"attention_grad_q", " -DROWS=128 -DDEPTH=40 -DACROSS=1 -DCOLUMNS=48 -DTRANSPOSED=0"}};

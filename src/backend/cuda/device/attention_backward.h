@@ -17,4 +17,10 @@ SPK_BOTH int attention_keys_written(const attention_task *t)
     return t->sequences > 0 ? t->key_ends[t->sequences - 1] : t->keys;
 }
 
+/* The queries of an item whose gradients are written, likewise. */
+SPK_BOTH int attention_queries_written(const attention_task *t)
+{
+    return t->sequences > 0 ? t->query_ends[t->sequences - 1] : t->queries;
+}
+
 #endif

@@ -1,6 +1,9 @@
 /* attention_delta: a few lanes a query, in the order of tiles. Bound: the bytes of O and of its gradient. */
 #include "backend/cuda/helpers/attention_delta.h"
 
+#if PACKED
+#include "backend/cuda/device/attention_spans.cuh"
+#endif
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/problem.cuh"
 
@@ -33,16 +36,28 @@ inline float dot(const element_a *a, const element_a *b, bool whole)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_THREADS) attention_delta(const __grid_constant__ attention_delta_task task)
+#if PACKED
+#define ATTENTION_DELTA_BOUNDS ATTENTION_DELTA_THREADS, 4 /* else the compiler keeps to fewer registers than spans want */
+#else
+#define ATTENTION_DELTA_BOUNDS ATTENTION_DELTA_THREADS
+#endif
+
+extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_BOUNDS) attention_delta(const __grid_constant__ attention_delta_task task)
 {
     const attention_task &t = task.all.attention;
-    const int blocks = ROWS / QUERIES; /* of threads, for a tile */
-    const long long tile = blockIdx.x / blocks;
+    const int blocks = ROWS / QUERIES, block = blockIdx.x - (PACKED ? t.items : 0); /* blocks: of threads, for a tile */
+    const long long tile = block / blocks;
     const int row_tile = (int)(tile % task.query_tiles), head = (int)(tile / task.query_tiles % t.heads),
-              item = (int)(tile / task.query_tiles / t.heads), first = blockIdx.x % blocks * QUERIES, column = threadIdx.x % LANES * 8;
+              item = (int)(tile / task.query_tiles / t.heads), first = block % blocks * QUERIES, column = threadIdx.x % LANES * 8;
     const float infinity = __int_as_float(0x7f800000);
     float sum[EACH], lse[EACH];
     previous_launch_done();
+#if PACKED
+    if (block < 0) {
+        make_spans(t, task.spans, blockIdx.x, ROWS, KEYS, task.query_tiles, task.key_tiles);
+        return;
+    }
+#endif
     if (threadIdx.x == 0 && first == 0)
         task.turns[tile] = 0;
 #pragma unroll

@@ -4,13 +4,17 @@
 #define SPK_BACKEND_CUDA_HELPERS_ATTENTION_DELTA_H
 
 #include "backend/cuda/device/attention_backward.h"
+#include "backend/cuda/device/attention_spans.h"
 
 /* The constants.
  *   ROWS     queries of a tile: what is made has room for whole tiles
- *   DEPTH_V  columns of O */
+ *   DEPTH_V  columns of O
+ *   PACKED   1: the first blocks of threads, one an item, make spans (attention_spans.h) of KEYS keys meanwhile */
 #define ATTENTION_DELTA_CONSTANTS(C) \
     C(ROWS, rows)                    \
-    C(DEPTH_V, depth_v)
+    C(DEPTH_V, depth_v)              \
+    C(PACKED, packed)                \
+    C(KEYS, keys)
 typedef struct attention_delta_constants {
     ATTENTION_DELTA_CONSTANTS(SPK_CONSTANT_MEMBER)
 } attention_delta_constants;
@@ -30,6 +34,8 @@ typedef struct attention_delta_task {
     int pieces;      /* 1: rows may be read 16 bytes at a time */
     float *lse2, *delta;
     int *turns;
+    attention_spans spans; /* PACKED */
+    int key_tiles;         /* of a head */
 } attention_delta_task;
 
 #endif

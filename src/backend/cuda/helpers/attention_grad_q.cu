@@ -36,7 +36,7 @@ inline void store_columns(const attention_grad_q_task &task, const float (&sum)[
     for (int half = 0; half < 2; half++) {
         const int row = part / ACROSS * 64 + threadIdx.x / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
         element_a *at = to + row * task.all.grad_q_strides.row + part % ACROSS * COLUMNS;
-        const bool there = first_query + row < task.all.attention.queries;
+        const bool there = first_query + row < attention_queries_written(&task.all.attention);
         if (LAST != COLUMNS && part % ACROSS == ACROSS - 1)
             store_row(at, task.pieces, there, last, half, (float)task.all.attention.scale);
         else
@@ -55,7 +55,8 @@ inline void store_transposed(const attention_grad_q_task &task, const float (&su
     for (int i = 0; i < SUMS; i++)
         queries[(i / 4 * 8 + lane % 4 * 2 + i % 2) * line + threadIdx.x / 32 * 16 + lane / 4 + i / 2 % 2 * 8] = sum[i] * scale;
     __syncthreads();
-    for (int row = threadIdx.x / 8; row < ROWS && first_query + row < task.all.attention.queries; row += ATTENTION_GRAD_Q_THREADS / 8) {
+    for (int row = threadIdx.x / 8; row < ROWS && first_query + row < attention_queries_written(&task.all.attention);
+         row += ATTENTION_GRAD_Q_THREADS / 8) {
         element_a *at = to + row * task.all.grad_q_strides.row + part * 64 + column;
         const float *from = queries + row * line + column;
         unsigned pairs[4];

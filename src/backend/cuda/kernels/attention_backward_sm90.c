@@ -37,14 +37,18 @@ static attention_backward_constants constants_of(const spk_problem *p, const spk
                                       .depth_v = (int)p->depth_v,
                                       .left = spk_cuda_attention_limit(p, p->band.left) != 0,
                                       .right = spk_cuda_attention_limit(p, p->band.right) != 0,
-                                      .sinks = p->band.sinks != 0};
-    c.scrub = (c.left || c.right) && !p->assume_finite;
+                                      .sinks = p->band.sinks != 0,
+                                      .tiled = p->lists.tiles > 0,
+                                      .packed = p->packing.sequences > 0 || p->packing.key_lengths != 0};
+    c.scrub = (c.left || c.right || c.tiled || c.packed) && !p->assume_finite;
+    if (c.packed) /* limits are in what the device finds */
+        c.left = c.right = 0;
     return c;
 }
 
-static attention_delta_constants delta_constants(const attention_backward_constants *c)
+static attention_delta_constants delta_constants(const attention_backward_constants *c, const attention_backward_shape *s)
 {
-    return (attention_delta_constants){.rows = c->rows, .depth_v = c->depth_v};
+    return (attention_delta_constants){.rows = c->rows, .depth_v = c->depth_v, .packed = c->packed, .keys = s->keys};
 }
 
 static attention_grad_q_constants grad_q_constants(const attention_backward_constants *c, const attention_backward_shape *s)
@@ -65,12 +69,10 @@ static const char *problem_refusal(const spk_problem *p)
         return "the depths must be multiples of 8 between 16 and 128";
     if (p->n == 0 || p->m == 0)
         return "there are no queries or no keys";
-    if (p->packing.sequences > 0 || p->packing.key_lengths != 0)
-        return "it takes no packed sequences and no lengths of keys";
+    if ((p->packing.sequences > 0 || p->packing.key_lengths != 0) && (p->pattern != NULL || p->band.sinks != 0))
+        return "it takes no packed sequences and no lengths of keys beside a mask or sinks";
     if (p->band.soft_cap)
         return "it takes no soft cap";
-    if (p->lists.tiles > 0)
-        return "it takes no tiles of bits";
     if (p->pattern != NULL && p->pattern->direct)
         return "the host must know the mask";
     if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
@@ -146,10 +148,10 @@ static void build(const spk_problem *p, const spk_device *device, const spk_para
     ATTENTION_BACKWARD_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
-static void build_delta(const spk_bound *bound, spk_build *build)
+static void build_delta(const spk_bound *bound, const attention_backward_shape *shape, spk_build *build)
 {
     const attention_backward_constants c = constants_of(&bound->problem, &bound->params);
-    const attention_delta_constants constants = delta_constants(&c);
+    const attention_delta_constants constants = delta_constants(&c, shape);
     *build = (spk_build){.file = "attention_delta.cu", .entry = "attention_delta"};
     spk_build_define(build, "DTYPE_A", bound->problem.operand[ATTENTION_Q].dtype);
     ATTENTION_DELTA_CONSTANTS(SPK_BUILD_DEFINE)
@@ -169,7 +171,7 @@ static spk_status prepare(const spk_bound *bound, state *made)
     spk_build program = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &made->function));
-    build_delta(bound, &program);
+    build_delta(bound, &made->shape, &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &made->delta));
     build_grad_q(bound, &made->shape, &program);
     return spk_cuda_function(bound->device, &program, &made->grad_q);
@@ -192,7 +194,7 @@ static size_t aligned(size_t bytes)
     return (bytes + 255) / 256 * 256;
 }
 
-/* The workspace: sums of grad_Q, LSE, delta, turns. */
+/* The workspace: sums of grad_Q, LSE, delta, turns; of packed sequences what spans say, and how many tiles of keys are taken. */
 static size_t row_bytes(const state *made, int rows)
 {
     return aligned((size_t)made->query_tiles * (size_t)rows * sizeof(float));
@@ -202,17 +204,47 @@ static size_t sums_bytes(const state *made)
     return aligned((size_t)made->query_tiles * (size_t)made->shape.grad_floats * sizeof(float));
 }
 
+static size_t turns_bytes(const state *made)
+{
+    return aligned(((size_t)made->query_tiles + 1) * sizeof(int)); /* and of tiles taken */
+}
+static size_t sights_bytes(const state *made, int rows)
+{
+    return aligned((size_t)made->order.made.query_tiles * (size_t)made->task.attention.items * (size_t)rows * 2 * sizeof(int));
+}
+static size_t spans_bytes(const state *made)
+{
+    return aligned((size_t)made->order.made.key_tiles * (size_t)made->task.attention.items * sizeof(attention_span));
+}
+static size_t tops_bytes(const state *made)
+{
+    return aligned((size_t)made->order.made.query_tiles * (size_t)made->task.attention.items * sizeof(int));
+}
+
+static bool is_packed(const spk_bound *bound)
+{
+    return constants_of(&bound->problem, &bound->params).packed != 0;
+}
+
 static spk_status set_order(spk_bound *bound, state *made)
 {
     const spk_problem *p = &bound->problem;
     const int rows = TUNED(&bound->params, ROWS), processors = spk_sm90_processors(bound->device);
-    const int64_t tiles = (p->n + made->shape.keys - 1) / made->shape.keys * spk_operand_heads(&p->operand[ATTENTION_K]) * p->batch,
-                  most = (tiles + made->shape.rings - 1) / made->shape.rings;
+    const int64_t key_tiles = (p->n + made->shape.keys - 1) / made->shape.keys, heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]),
+                  tiles = key_tiles * heads_kv * p->batch, most = (tiles + made->shape.rings - 1) / made->shape.rings;
     made->blocks = (int)(most < processors ? most : processors);
     made->query_tiles = (p->m + rows - 1) / rows * spk_operand_heads(&p->operand[ATTENTION_Q]) * p->batch;
     if (made->query_tiles > INT_MAX / 4)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d queries: the limit is 2^29", (long long)made->query_tiles, rows);
-    bound->workspace_bytes = sums_bytes(made) + 2 * row_bytes(made, rows) + aligned((size_t)made->query_tiles * sizeof(int));
+    bound->workspace_bytes = sums_bytes(made) + 2 * row_bytes(made, rows) + turns_bytes(made);
+    if (is_packed(bound)) {
+        if (tiles > INT_MAX / 4)
+            return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d keys: the limit is 2^29", (long long)tiles, made->shape.keys);
+        made->order.made = (attention_backward_order){
+            .key_tiles = (int)key_tiles, .heads_kv = (int)heads_kv, .query_tiles = (int)((p->m + rows - 1) / rows)};
+        bound->workspace_bytes += sights_bytes(made, rows) + spans_bytes(made) + tops_bytes(made);
+        return SPK_OK;
+    }
     return spk_cuda_attention_backward_order(bound->device, p, rows, made->shape.keys, made->blocks * made->shape.rings, &made->order);
 }
 
@@ -230,12 +262,12 @@ static spk_status bind(spk_bound *bound)
     }
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
-    if (status == SPK_OK)
+    if (status == SPK_OK) {
+        made->task = spk_cuda_attention_backward_task(&bound->problem, &made->index);
         status = set_order(bound, made);
+    }
     if (status != SPK_OK)
         unbind(bound);
-    else
-        made->task = spk_cuda_attention_backward_task(&bound->problem, &made->index);
     return status;
 }
 
@@ -270,10 +302,13 @@ static spk_status launch_delta(const spk_bound *bound, const state *made, const 
                                            in_pieces(&bound->problem, BACKWARD_GRAD_O, all->grad_o),
                                  .lse2 = order->lse2,
                                  .delta = order->delta,
-                                 .turns = order->turns};
+                                 .turns = order->turns,
+                                 .spans = order->spans,
+                                 .key_tiles = order->key_tiles};
+    const int64_t before = is_packed(bound) ? all->attention.items : 0;
     void *parameters[] = {&task};
-    return spk_cuda_launch_early(bound->device, made->delta, (unsigned)(made->query_tiles * blocks), ATTENTION_DELTA_THREADS, 0, stream,
-                                 parameters);
+    return spk_cuda_launch_early(bound->device, made->delta, (unsigned)(before + made->query_tiles * blocks), ATTENTION_DELTA_THREADS, 0,
+                                 stream, parameters);
 }
 
 static spk_status launch_grad_q(const spk_bound *bound, const state *made, const attention_backward_task *all,
@@ -299,6 +334,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
     order.lse2 = (float *)(workspace + sums_bytes(made));
     order.delta = (float *)(workspace + sums_bytes(made) + row_bytes(made, rows));
     order.turns = (int *)(workspace + sums_bytes(made) + 2 * row_bytes(made, rows));
+    if (is_packed(bound)) {
+        unsigned char *spans = (unsigned char *)order.turns + turns_bytes(made);
+        order.spans.taken = order.turns + made->query_tiles;
+        order.spans.sights = (int *)spans;
+        order.spans.spans = (attention_span *)(spans + sights_bytes(made, rows));
+        order.spans.tops = (int *)(spans + sights_bytes(made, rows) + spans_bytes(made));
+    }
     order.q_pieces = in_pieces(p, BACKWARD_GRAD_Q, task.grad_q);
     order.k_pieces = in_pieces(p, BACKWARD_GRAD_K, task.grad_k);
     order.v_pieces = in_pieces(p, BACKWARD_GRAD_V, task.grad_v);
@@ -323,12 +365,12 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return status;
 }
 
-/* TMA reads from multiples of 16 bytes. */
+/* TMA reads from multiples of 16 bytes; so are lines of bits read. */
 static bool takes(const spk_bound *bound, const spk_args *args)
 {
-    (void)bound;
+    const uintptr_t bits = bound->problem.lists.tiles > 0 ? (uintptr_t)args->at[ATTENTION_TILE_BITS] : 0;
     return (((uintptr_t)args->at[ATTENTION_Q] | (uintptr_t)args->at[ATTENTION_K] | (uintptr_t)args->at[ATTENTION_V] |
-             (uintptr_t)args->at[BACKWARD_GRAD_O]) &
+             (uintptr_t)args->at[BACKWARD_GRAD_O] | bits) &
             15) == 0;
 }
 

@@ -6,10 +6,15 @@
  * each step adds its part to memory when the parts before it, in an order that the host found, are in. So the sum has the same bits on
  * every run.
  *
+ * PACKED: the host does not know which keys a query sees. Blocks take tiles of keys as they come, of a head the last one first, and grad_Q
+ * is summed in that order: a tile waits for tiles alone that were taken before it. Where queries see keys up to their own, none waits long:
+ * a tile's steps begin with its own queries, which the tile before it had in the step before.
+ *
  * An infinity or NaN in a row of a pair that is seen makes that pair's gradients NaN, in steps where some pair is not seen. */
 #include "backend/cuda/kernels/attention_backward_sm90.h"
 
 #include "backend/cuda/device/attention_store.cuh"
+#include "backend/cuda/device/copy_async.cuh"
 #include "backend/cuda/device/elected.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/mma_registers.cuh"
@@ -37,6 +42,11 @@ constexpr bool SCORES_EARLY = !TRANSPOSED;
 constexpr int THREADS = SHARERS * 128; /* that multiply for a ring */
 /* Whether a thread has registers for LSE and delta early: shared memory is slow to give them while products read it. */
 constexpr bool NUMBERS_AHEAD = ROWS == 64 && !SCRUB;
+enum {
+    WALK_SLOTS = ATTENTION_BACKWARD_WALK_SLOTS,
+    FOLLOWERS = (RINGS == 2 ? 0 : 1) + ADDERS, /* warps that learn of a tile from a ring's first producer */
+    LINE_WORDS = KEYS / 32                     /* of a query's bits of a step */
+};
 enum { RING_BARRIER = 1 }; /* a named barrier for each ring */
 
 struct ring_shared {
@@ -50,6 +60,14 @@ struct ring_shared {
     attention_backward_tile tiles[K_SLOTS];                              /* head_kv -1: there are no more */
     unsigned bad_queries[4], bad_outputs[4], bad_keys[4], bad_values[4]; /* a bit a row: it held what is not finite */
     alignas(16) float lse2[Q_STAGES][ROWS], delta[D_STAGES][ROWS];
+#if TILED
+    alignas(16) unsigned bits[Q_STAGES][ROWS][LINE_WORDS]; /* of the step's pairs, where its note names a tile */
+#endif
+#if PACKED
+    alignas(16) int2 sights[Q_STAGES][ROWS];
+    ring_storage<WALK_SLOTS> walk;
+    attention_backward_tile walked[WALK_SLOTS]; /* head_kv -1: there are no more */
+#endif
 };
 
 /* Where a ring's tiles are in shared memory, from its first byte on. */
@@ -80,19 +98,108 @@ template <int slots> struct ring_place {
 inline attention_backward_tile read_tile(const attention_backward_order &order, int at)
 {
     const int4 words = __ldg((const int4 *)order.tiles + at * 2);
-    return {words.x, words.y, words.z, words.w, __ldg(order.tiles + at * 8 + 4), {}};
+    return {words.x, words.y, words.z, words.w, __ldg(order.tiles + at * 8 + 4), 0, 0, 0};
 }
 
-inline attention_backward_step read_step(const attention_backward_order &order, int step)
+/* PACKED: the tile that is taken as number `at`: of a head the last tile of keys comes first. */
+inline attention_backward_tile find_tile(const attention_task &task, const attention_backward_order &order, int at)
 {
-    const int4 words = __ldg((const int4 *)order.steps + step);
+    const int head = at / order.key_tiles, tile = order.key_tiles - 1 - at % order.key_tiles, item = head / order.heads_kv;
+    const int4 words = *((const int4 *)order.spans.spans + (long long)item * order.key_tiles + tile);
+    return {tile * KEYS | ATTENTION_BACKWARD_HIDDEN, head % order.heads_kv, item, 0, words.y * task.sharing, words.x, words.z, words.w};
+}
+
+/* Step `at` of a tile. PACKED: grad_Q has, before this one, the sums of the tiles of keys behind this one that see the queries. */
+inline attention_backward_step read_step(const attention_task &task, const attention_backward_order &order,
+                                         const attention_backward_tile &tile, int at)
+{
+#if PACKED
+    const int count = tile.end / task.sharing, head = tile.head_kv * task.sharing + at / count, query = tile.first + at % count;
+    const int turn = order.spans.tops[tile.item * order.query_tiles + query] - (tile.key & ~ATTENTION_BACKWARD_HIDDEN) / KEYS;
+    return {(tile.item * task.heads + head) * order.query_tiles + query,
+            query >= tile.whole && query < tile.whole_end ? query : query | ATTENTION_BACKWARD_HIDDEN, head, turn};
+#else
+    const int4 words = __ldg((const int4 *)order.steps + at);
     return {words.x, words.y, words.z, words.w};
+#endif
 }
 
 inline int query_tile_of(const attention_backward_step &step)
 {
     return step.tile & ~ATTENTION_BACKWARD_HIDDEN;
 }
+
+/* ---- which tiles a ring has */
+
+/* By a warp, or by one thread: the worker's list, or what the ring's first producer takes and tells the others. It takes a tile when it has
+ * brought all of the one before, not earlier: others wait for the sums of a tile that is taken. */
+template <bool leads, bool by_warp> struct tile_source {
+    const attention_task &task;
+    const attention_backward_order &order;
+    ring_shared &shared;
+#if PACKED
+    ring_place<WALK_SLOTS> place;
+    __device__ __forceinline__ tile_source(const attention_task &task, const attention_backward_order &order, ring_shared &shared, int)
+        : task(task), order(order), shared(shared)
+    {
+    }
+    /* By a warp. */
+    __device__ __forceinline__ attention_backward_tile take() const
+    {
+        int taken = 0;
+        if (threadIdx.x % 32 == 0)
+            taken = atomicAdd(order.spans.taken, 1);
+        taken = uniform(taken);
+        if (taken < order.key_tiles * order.heads_kv * task.items)
+            return find_tile(task, order, taken);
+        return {0, -1};
+    }
+    /* False: there are no more. */
+    __device__ __forceinline__ bool next(attention_backward_tile &tile)
+    {
+        const ring<WALK_SLOTS> at = place.in(shared.walk);
+        place.advance();
+        if (leads) {
+            tile = take();
+            wait_empty_warp(at);
+            if (is_elected()) {
+                shared.walked[at.stage] = tile;
+                barrier_arrive(at.full_barrier());
+            }
+            __syncwarp();
+            return tile.head_kv >= 0;
+        }
+        if (by_warp)
+            wait_full_warp(at);
+        else
+            at.wait_full();
+        tile = shared.walked[at.stage];
+        if (by_warp)
+            __syncwarp();
+        if (!by_warp || threadIdx.x % 32 == 0)
+            at.release(at.stage);
+        return tile.head_kv >= 0;
+    }
+#else
+    int turn, end;
+    __device__ __forceinline__ tile_source(const attention_task &task, const attention_backward_order &order, ring_shared &shared,
+                                           int worker)
+        : task(task), order(order), shared(shared), turn(__ldg(order.offsets + worker)), end(__ldg(order.offsets + worker + 1))
+    {
+        if (by_warp) {
+            turn = uniform(turn);
+            end = uniform(end);
+        }
+    }
+    __device__ __forceinline__ bool next(attention_backward_tile &tile)
+    {
+        if (turn == end)
+            return false;
+        tile = read_tile(order, turn++);
+        return true;
+    }
+#endif
+};
 
 /* ---- the producer: a warp for each ring */
 
@@ -115,15 +222,36 @@ inline void bulk_load(unsigned to, const void *from, int bytes, unsigned barrier
                  : "memory");
 }
 
-/* A step's Q and LSE, or the gradient of O and delta, to a stage that is empty. */
+/* A step's Q and LSE, or the gradient of O and delta, to a stage that is empty; its barrier is to see `more` bytes. */
 template <int chunks, int stages>
 inline void load_rows(const ring<stages> &to, unsigned tiles, const spk_tensor_map *map, const float *line, const float *numbers, int row,
-                      int head, int item)
+                      int head, int item, int more = 0)
 {
-    barrier_arrive_expect(to.full_barrier(), ROWS * 128 * chunks + ROWS * 4);
+    barrier_arrive_expect(to.full_barrier(), ROWS * 128 * chunks + ROWS * 4 + more);
     load_tile<chunks, ROWS>(tiles + to.stage * (ROWS * 128 * chunks), map, to.full_barrier(), row, head, item);
     bulk_load(smem_address(line), numbers, ROWS * 4, to.full_barrier());
 }
+
+#if TILED
+/* The number of the tile of bits that a step's block has; -1: it keeps all. */
+inline int bits_of(const attention_task &task, const attention_backward_order &order, int step)
+{
+    return __ldg(task.tile_numbers + __ldg(order.entries + step));
+}
+
+/* By a warp, of whose lanes the barrier sees each: the bits of a step's pairs, where it has some. */
+inline void load_bits(const attention_task &task, unsigned (&to)[ROWS][LINE_WORDS], unsigned barrier, int number, int row, int key)
+{
+    if (number >= 0)
+        for (int line = threadIdx.x % 32; line < ROWS; line += 32) {
+            const int own = min(row % task.block_rows + line, task.block_rows - 1);
+            copy_async<LINE_WORDS>(
+                smem_address(to[line]),
+                task.tile_bits + ((long long)number * task.block_rows + own) * task.tile_words + key % task.block_cols / 32, true);
+        }
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
+}
+#endif
 
 /* By one warp: K, Q and LSE, or V, the gradient of O and delta, or all of them: there are four warps for all rings. Its lanes stay
  * together, so that what TMA gets is in uniform registers: of others there are few. */
@@ -136,9 +264,9 @@ inline void produce(const tensor_maps &maps, const attention_backward_task &all,
     ring_place<D_STAGES> d;
     ring_place<K_SLOTS> k_slot;
     ring_place<V_SLOTS> v_slot;
-    const int end = uniform(__ldg(order.offsets + worker + 1));
-    for (int turn = uniform(__ldg(order.offsets + worker)); turn < end; turn++) {
-        const attention_backward_tile tile = read_tile(order, turn);
+    tile_source<of_q, true> source(task, order, shared, worker);
+    attention_backward_tile tile;
+    while (source.next(tile)) {
         const int key = uniform(tile.key & ~ATTENTION_BACKWARD_HIDDEN), head_kv = uniform(tile.head_kv), item = uniform(tile.item);
         const int begin = uniform(tile.begin), stop = uniform(tile.end);
         if (of_q) {
@@ -163,16 +291,33 @@ inline void produce(const tensor_maps &maps, const attention_backward_task &all,
             }
             v_slot.advance();
         }
+#if TILED
+        int bits_ahead = of_q && stop > begin ? bits_of(task, order, begin) : -1;
+#endif
         for (int at = begin; at < stop; at++) {
-            const attention_backward_step step = read_step(order, at);
+            attention_backward_step step = read_step(task, order, tile, at);
             const int row = uniform(query_tile_of(step) * ROWS), head = uniform(step.head), number = uniform(step.number);
             if (of_q) {
+#if TILED
+                step.turn = bits_ahead; /* who multiplies has no use for the turn */
+                step.tile |= bits_ahead >= 0 ? ATTENTION_BACKWARD_HIDDEN : 0;
+                bits_ahead = at + 1 < stop ? bits_of(task, order, at + 1) : -1;
+#endif
                 wait_empty_warp(q.in(shared.q));
                 if (is_elected()) {
                     shared.steps[q.stage] = step;
                     load_rows<SHAPE.chunks>(q.in(shared.q), tiles + AT_Q, maps.q, shared.lse2[q.stage],
-                                            order.lse2 + number * (long long)ROWS, row, head, task.q_strides.item != 0 ? item : 0);
+                                            order.lse2 + number * (long long)ROWS, row, head, task.q_strides.item != 0 ? item : 0,
+                                            PACKED ? ROWS * 8 : 0);
+#if PACKED
+                    bulk_load(smem_address(shared.sights[q.stage]),
+                              order.spans.sights + ((long long)item * order.query_tiles * ROWS + row) * 2, ROWS * 8,
+                              q.in(shared.q).full_barrier());
+#endif
                 }
+#if TILED
+                load_bits(task, shared.bits[q.stage], q.in(shared.q).full_barrier(), step.turn, row, key);
+#endif
                 q.advance();
             }
             if (of_d) {
@@ -209,21 +354,20 @@ inline void add_release(int *to, int value)
 
 /* A worker's steps one after the other, by one thread. */
 struct step_walk {
-    const attention_backward_order &order;
-    int at, end, step, stop; /* of the list; of a tile, the next step and the end of its steps */
-    __device__ __forceinline__ step_walk(const attention_backward_order &order, int worker)
-        : order(order), at(__ldg(order.offsets + worker)), end(__ldg(order.offsets + worker + 1)), step(0), stop(0)
+    tile_source<false, false> source;
+    attention_backward_tile tile; /* its first step is the next */
+    __device__ __forceinline__ step_walk(const attention_task &task, const attention_backward_order &order, ring_shared &shared, int worker)
+        : source(task, order, shared, worker)
     {
+        tile.begin = tile.end = 0;
     }
     __device__ __forceinline__ bool next(int *&turn, int &wanted)
     {
-        while (step == stop) {
-            if (at == end)
+        const attention_backward_order &order = source.order;
+        while (tile.begin == tile.end)
+            if (!source.next(tile))
                 return false;
-            step = __ldg(order.tiles + at * 8 + 3);
-            stop = __ldg(order.tiles + at++ * 8 + 4);
-        }
-        const attention_backward_step next = read_step(order, step++);
+        const attention_backward_step next = read_step(source.task, order, tile, tile.begin++);
         turn = order.turns + next.number;
         wanted = next.turn;
         return true;
@@ -242,11 +386,12 @@ inline void bulk_add(float *to, unsigned from, int bytes, bool add)
 
 /* Adds parts of grad_Q, which are in shared memory, to it when those before them are in, and tells the others when they are. By one thread,
  * which has every ADDERS-th step: until the others see a sum takes about as long as a step. */
-inline void add_parts(const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker, int adder)
+inline void add_parts(const attention_task &task, const attention_backward_order &order, ring_shared &shared, unsigned tiles, int worker,
+                      int adder)
 {
     const unsigned empty = smem_address(&shared.sum_empty), full = smem_address(&shared.sum_full[adder]), from = tiles + AT_SUM;
     constexpr int bytes = SHAPE.round_floats * 4;
-    step_walk walk(order, worker);
+    step_walk walk(task, order, shared, worker);
     int *turn, wanted;
     unsigned phase = 0;
     for (int step = 0; walk.next(turn, wanted); step++) {
@@ -355,9 +500,23 @@ struct seen_pairs {
 };
 
 /* Behind the last query there is none that sees: its row of Q is zeros, but what they meet in K may be no number. */
-inline seen_pairs find_seen(const attention_task &task, int first_key, int first_query)
+inline seen_pairs find_seen(const attention_task &task, const ring_shared &shared, int stage, int first_key, int first_query)
 {
     seen_pairs seen = {};
+#if PACKED
+    const int2 *sights = shared.sights[stage] + threadIdx.x % 4 * 2;
+    const int own = first_key + thread_row(0);
+#pragma unroll
+    for (int j = 0; j < ROWS / 4; j++) { /* queries */
+        const int2 sight = sights[j / 2 * 8 + j % 2];
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            const int i = j / 2 * 4 + half * 2 + j % 2, mine = own + half * 8;
+            seen.bits[i / 32] |= (unsigned)(mine >= sight.x && mine < sight.y) << i % 32;
+        }
+    }
+    return seen;
+#endif
     const int key = first_key + thread_row(0), query = first_query + threadIdx.x % 4 * 2;
 #pragma unroll
     for (int i = 0; i < ROWS / 2; i++) {
@@ -366,6 +525,18 @@ inline seen_pairs find_seen(const attention_task &task, int first_key, int first
         const bool above = !LEFT || mine > beside - task.left || (SINKS && mine < task.sinks);
         seen.bits[i / 32] |= (unsigned)(below && above) << i % 32;
     }
+#if TILED
+    if (shared.steps[stage].turn >= 0) {
+        const int word = first_key % KEYS / 32 + threadIdx.x / 64 % 2, bit = threadIdx.x / 32 % 2 * 16 + threadIdx.x % 32 / 4;
+        const unsigned(*lines)[LINE_WORDS] = shared.bits[stage] + threadIdx.x % 4 * 2;
+#pragma unroll
+        for (int j = 0; j < ROWS / 4; j++) {
+            const unsigned two = ~(lines[j / 2 * 8 + j % 2][word] >> bit); /* bits 0 and 8: of the thread's keys */
+            const int i = j / 2 * 4 + j % 2;
+            seen.bits[i / 32] &= ~((two & 1) << i % 32 | (two >> 8 & 1) << (i + 2) % 32);
+        }
+    }
+#endif
     return seen;
 }
 
@@ -602,8 +773,9 @@ struct consumer {
             const attention_strides &ks = all.grad_k_strides, &vs = all.grad_v_strides;
             element_a *k_row = (element_a *)all.grad_k + place.item * ks.item + place.head_kv * ks.head + key * ks.row,
                       *v_row = (element_a *)all.grad_v + place.item * vs.item + place.head_kv * vs.head + key * vs.row;
-            store_row(k_row, order.k_pieces, key < task.keys, dk, half, (float)task.scale);
-            store_row(v_row, order.v_pieces, key < task.keys, dv, half, 1.0f);
+            const bool there = key < (PACKED ? attention_keys_written(&task) : task.keys);
+            store_row(k_row, order.k_pieces, there, dk, half, (float)task.scale);
+            store_row(v_row, order.v_pieces, there, dv, half, 1.0f);
         }
     }
 
@@ -659,7 +831,7 @@ inline void consumer::run()
             bool bad = false;
             wait_full_warp(d_place().in(shared.d));
             if (hidden) { /* while there are registers for it */
-                seen = find_seen(task, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
+                seen = find_seen(task, shared, q.stage, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
                 if (SCRUB)
                     bad = scrub_step();
             }
@@ -802,10 +974,13 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
     static_assert(D_STAGES == Q_STAGES || D_STAGES == 1, "");
     if (threadIdx.x == 0) {
         for (int ring = 0; ring < RINGS; ring++) {
-            ring_init(shared[ring].q, 1, SHARERS * 4); /* a warp each */
+            ring_init(shared[ring].q, TILED ? 33 : 1, SHARERS * 4); /* a warp each; of bits, a lane each */
             ring_init(shared[ring].d, 1, SHARERS * 4);
             ring_init(shared[ring].k, 1, SHARERS * 4);
             ring_init(shared[ring].v, 1, SHARERS * 4);
+#if PACKED
+            ring_init(shared[ring].walk, 1, FOLLOWERS);
+#endif
             for (int slot = 0; slot < 2; slot++) {
                 barrier_init(smem_address(&shared[ring].staged[slot]), SHARERS * 4);
                 barrier_init(smem_address(&shared[ring].used[slot]), SHARERS * 4);
@@ -841,6 +1016,6 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_BACKWARD_WARPGROUPS * 128
         else if (warp == 1)
             produce<false, true>(maps, task, order, shared[ring], tiles, worker);
         else if ((RINGS == 2 || warp < 2 + ADDERS) && threadIdx.x % 32 == 0)
-            add_parts(order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker, RINGS == 2 ? 0 : warp - 2);
+            add_parts(task.attention, order, shared[ring], tiles + ring * SHAPE.ring_bytes, worker, RINGS == 2 ? 0 : warp - 2);
     }
 }

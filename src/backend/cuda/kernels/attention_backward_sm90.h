@@ -3,6 +3,7 @@
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_BACKWARD_SM90_H
 
 #include "backend/cuda/device/attention_backward.h"
+#include "backend/cuda/device/attention_spans.h"
 #include "backend/cuda/device/sm90.h"
 
 /* The constants.
@@ -12,6 +13,9 @@
  *   LAG                 1: a step's part of grad_Q is multiplied a step later, so that no sharer waits for the other's scores
  *   DEPTH, DEPTH_V      columns of Q and K, of V and O
  *   LEFT, RIGHT, SINKS  1: there is a limit to the left of a query, to its right; the first keys are seen all the same
+ *   TILED               1: blocks of the mask may have tiles of bits
+ *   PACKED              1: which keys a query sees is known on the device alone, and tiles are taken as they come: packed sequences,
+ *                       lengths of keys
  *   SCRUB               1: rows that only some pairs of a step see may hold infinities and NaN
  */
 #define ATTENTION_BACKWARD_CONSTANTS(C) \
@@ -23,6 +27,8 @@
     C(LEFT, left)                       \
     C(RIGHT, right)                     \
     C(SINKS, sinks)                     \
+    C(TILED, tiled)                     \
+    C(PACKED, packed)                   \
     C(SCRUB, scrub)
 typedef struct attention_backward_constants {
     ATTENTION_BACKWARD_CONSTANTS(SPK_CONSTANT_MEMBER)
@@ -31,7 +37,9 @@ typedef struct attention_backward_constants {
 enum {
     ATTENTION_BACKWARD_WARPGROUPS = 2, /* that multiply */
     ATTENTION_BACKWARD_MOST_STAGES = 4,
-    ATTENTION_BACKWARD_NOTES_BYTES = 768 /* barriers and notes of a ring, at most */
+    ATTENTION_BACKWARD_NOTES_BYTES = 768, /* barriers and notes of a ring, at most */
+    ATTENTION_BACKWARD_WALK_SLOTS = 2,    /* PACKED: tiles that the warps of a ring tell each other */
+    ATTENTION_BACKWARD_WALK_BYTES = ATTENTION_BACKWARD_WALK_SLOTS * (32 + 16)
 };
 
 typedef struct attention_backward_shape {
@@ -57,7 +65,9 @@ SPK_BOTH int attention_backward_fits(attention_backward_constants c, attention_b
 {
     s->ring_bytes = s->k_slots * s->k_bytes + s->v_slots * s->v_bytes + s->q_stages * s->q_bytes + s->d_stages * s->d_bytes +
                     s->s_slots * s->s_bytes + 4 * s->round_floats;
-    s->static_bytes = s->rings * (ATTENTION_BACKWARD_NOTES_BYTES + (s->q_stages + s->d_stages) * c.rows * 4);
+    s->static_bytes = s->rings * (ATTENTION_BACKWARD_NOTES_BYTES + (s->q_stages + s->d_stages) * c.rows * 4 +
+                                  (c.tiled ? s->q_stages * c.rows * s->keys / 8 : 0) +
+                                  (c.packed ? s->q_stages * c.rows * 8 + ATTENTION_BACKWARD_WALK_BYTES : 0));
     s->shared_bytes = SM90_ALIGNMENT_BYTES + s->rings * s->ring_bytes;
     return s->shared_bytes + s->static_bytes <= SM90_SHARED_BYTES;
 }
@@ -102,9 +112,10 @@ SPK_BOTH attention_backward_shape attention_backward_shape_of(attention_backward
 
 enum { ATTENTION_BACKWARD_HIDDEN = 1 << 30 }; /* some query of a step, or of some step of a tile, does not see some key */
 
-/* A tile of keys: its first key, with the bit ATTENTION_BACKWARD_HIDDEN; its head and item; its first step, and the end of them. */
+/* A tile of keys: its first key, with the bit ATTENTION_BACKWARD_HIDDEN; its head and item; its first step, and the end of them. PACKED:
+ * steps are counted from 0; those of a head are of tiles of queries from `first` on, of which [whole, whole_end) see all of the keys. */
 typedef struct attention_backward_tile {
-    int key, head_kv, item, begin, end, spare[3];
+    int key, head_kv, item, begin, end, first, whole, whole_end;
 } attention_backward_tile;
 
 /* A step: a tile of queries, its number among those of all heads and items, and how many sums come before this one's in grad_Q. */
@@ -117,6 +128,8 @@ typedef struct attention_backward_step {
 typedef struct attention_backward_order {
     int key_tiles, heads_kv, query_tiles; /* tiles of a head's keys and queries */
     const int *offsets, *tiles, *steps;   /* the tiles of each worker (attention_backward_tile); their steps (attention_backward_step) */
+    const int *entries;                   /* TILED: of each step, its block's number in the mask */
+    attention_spans spans;                /* PACKED: in place of these */
     float *lse2, *delta;                  /* of each item, head and query, with room for whole tiles */
     float *grad_q;                        /* sums, grad_floats of each item, head and tile of queries, in the order of registers */
     int *turns;                           /* of each, how many sums are in */

@@ -20,6 +20,7 @@ static const double EVEN_TILES = 1.9; /* a worker, at least: with one, or one an
 typedef struct draft {
     const spk_problem *p;
     int rows, keys, workers;
+    bool tiled;                                               /* blocks may have bits: which ones the device knows */
     int64_t key_tiles, query_tiles, heads_kv, sharing, tiles; /* tiles: of keys, of all heads and items */
     int *begins;                                              /* the first step of each tile, and the end */
     bool *hidden;                                             /* of each tile: some step has pairs that are not seen */
@@ -74,7 +75,7 @@ static void add_steps(draft *d, int64_t first_tile, int64_t key_tile, int64_t en
             continue;
         if (d->steps != NULL) {
             d->steps[d->begins[tile] + d->lengths[tile]] = step;
-            d->hidden[tile] = d->hidden[tile] || (step.tile & ATTENTION_BACKWARD_HIDDEN) != 0;
+            d->hidden[tile] = d->hidden[tile] || d->tiled || (step.tile & ATTENTION_BACKWARD_HIDDEN) != 0;
         }
         d->lengths[tile]++;
     }
@@ -296,28 +297,55 @@ static attention_backward_tile describe(const draft *d, int tile)
                                      .end = d->begins[tile + 1]};
 }
 
-/* One piece of the device's memory: steps, tiles in the workers' order, and where those of each worker begin. */
+/* Of each step of each tile, its block's number in the mask. */
+static void write_entries(const draft *d, int *entries)
+{
+    const spk_problem *p = d->p;
+    const spk_index *index = &p->pattern->index;
+    for (int64_t tile = 0; tile < d->tiles; tile++) {
+        const int64_t item = tile / d->key_tiles / d->heads_kv, column = tile % d->key_tiles * d->keys / p->pattern->block_cols;
+        for (int i = d->begins[tile]; i < d->begins[tile + 1]; i++) {
+            const int64_t list = spk_attention_list_row(p, item, d->steps[i].head, (int64_t)query_tile_of(d->steps[i]) * d->rows);
+            int64_t low = index->offsets[list], high = index->offsets[list + 1] - 1;
+            while (low < high) {
+                const int64_t middle = (low + high) / 2;
+                if (index->columns[middle] < column)
+                    low = middle + 1;
+                else
+                    high = middle;
+            }
+            entries[i] = (int)low;
+        }
+    }
+}
+
+/* One piece of the device's memory: steps, tiles in the workers' order, where those of each worker begin, and of blocks with bits the
+ * steps' entries. */
 static spk_status upload(spk_device *device, draft *d, backward_order *order)
 {
     const size_t steps = (size_t)d->begins[d->tiles] * sizeof *d->steps, tiles = (size_t)d->tiles * sizeof(attention_backward_tile),
-                 offsets = ((size_t)d->workers + 1) * sizeof(int);
+                 offsets = ((size_t)d->workers + 1) * sizeof(int), entries = d->tiled ? (size_t)d->begins[d->tiles] * sizeof(int) : 0,
+                 bytes = steps + tiles + offsets + entries;
     unsigned char *all = NULL;
-    SPK_TRY(spk_alloc(&device->mem, steps + tiles + offsets, 1, &all));
+    SPK_TRY(spk_alloc(&device->mem, bytes, 1, &all));
     memcpy(all, d->steps, steps);
     for (int64_t i = 0; i < d->tiles; i++) {
         const attention_backward_tile tile = describe(d, d->lists[d->workers + 1 + i]);
         memcpy(all + steps + (size_t)i * sizeof tile, &tile, sizeof tile);
     }
     memcpy(all + steps + tiles, d->lists, offsets);
-    spk_status status = device->backend->allocate(device, steps + tiles + offsets, &order->memory);
+    if (d->tiled)
+        write_entries(d, (int *)(void *)(all + steps + tiles + offsets));
+    spk_status status = device->backend->allocate(device, bytes, &order->memory);
     if (status == SPK_OK)
-        status = device->backend->copy_in(device, order->memory, all, steps + tiles + offsets);
+        status = device->backend->copy_in(device, order->memory, all, bytes);
     spk_free(&device->mem, all);
     if (status != SPK_OK)
         return status;
     order->made.steps = order->memory;
     order->made.tiles = order->made.steps + steps / sizeof(int);
     order->made.offsets = order->made.tiles + tiles / sizeof(int);
+    order->made.entries = order->made.offsets + offsets / sizeof(int);
     return SPK_OK;
 }
 
@@ -339,7 +367,7 @@ spk_status spk_cuda_attention_backward_order(spk_device *device, const spk_probl
                                              backward_order *order)
 {
     const spk_mem *mem = &device->mem;
-    draft d = {.p = p, .rows = rows, .keys = keys, .workers = workers};
+    draft d = {.p = p, .rows = rows, .keys = keys, .workers = workers, .tiled = p->lists.tiles > 0};
     d.key_tiles = up(p->n, keys);
     d.query_tiles = up(p->m, rows);
     d.heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]);
