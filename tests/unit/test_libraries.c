@@ -1,4 +1,5 @@
 /* Vendor libraries are found without being opened, and one that is missing, broken or another one is only not used. */
+#include <dlfcn.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +25,7 @@ static spk_device *open_device(int threads)
 }
 
 typedef struct saved_environment {
-    char *openblas, *blis, *mkl, *onednn;
+    char *openblas, *blis, *mkl, *onednn, *interface, *threading;
 } saved_environment;
 
 static char *copy_variable(const char *name)
@@ -47,8 +48,9 @@ static int save(void **state)
     saved_environment *saved = malloc(sizeof *saved);
     if (saved == NULL)
         return -1;
-    *saved = (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_BLIS"), copy_variable("SPARSEK_MKL"),
-                                 copy_variable("SPARSEK_ONEDNN")};
+    *saved =
+        (saved_environment){copy_variable("SPARSEK_OPENBLAS"), copy_variable("SPARSEK_BLIS"),        copy_variable("SPARSEK_MKL"),
+                            copy_variable("SPARSEK_ONEDNN"),   copy_variable("MKL_INTERFACE_LAYER"), copy_variable("MKL_THREADING_LAYER")};
     *state = saved;
     return 0;
 }
@@ -60,6 +62,8 @@ static int restore(void **state)
     restore_variable("SPARSEK_BLIS", saved->blis);
     restore_variable("SPARSEK_MKL", saved->mkl);
     restore_variable("SPARSEK_ONEDNN", saved->onednn);
+    restore_variable("MKL_INTERFACE_LAYER", saved->interface);
+    restore_variable("MKL_THREADING_LAYER", saved->threading);
     free(saved);
     return 0;
 }
@@ -219,6 +223,80 @@ static void an_incomplete_mkl_is_refused(void **state)
         skip();
 }
 
+static void expect_incomplete_mkl(void)
+{
+    spk_device *device = open_device(1);
+    void *handle = NULL;
+    assert_true(spk_library_found(device, "mkl"));
+    assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_ERR_UNAVAILABLE);
+    assert_null(handle);
+    assert_non_null(strstr(spk_error_message(0), "a part of it is not there"));
+    assert_false(spk_library_found(device, "mkl"));
+    spk_backend_cpu.close(&device);
+}
+
+/* A refused library stays open. That must not make it one that the program had open: not for a second context, not by another path, not
+ * when the program opens it, and not when another library's name led to it first. */
+static void a_refusal_holds_for_every_context(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sparsek-refused-XXXXXX", file[3][64];
+    assert_non_null(mkdtemp(folder));
+    unsetenv("MKL_INTERFACE_LAYER");
+    unsetenv("MKL_THREADING_LAYER");
+    static const char *const names[] = {"libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1"};
+    for (int i = 0; i < 3; i++)
+        snprintf(file[i], sizeof file[i], "%s/%s", folder, names[i]);
+    assert_true(copy_file(MKL_DOUBLE, file[0]));
+    assert_int_equal(link(file[0], file[1]), 0);
+    assert_true(copy_file(MKL_DOUBLE, file[2]));
+    setenv("SPARSEK_MKL", file[0], 1);
+    for (int i = 0; i < 2; i++)
+        expect_incomplete_mkl();
+    setenv("SPARSEK_MKL", file[1], 1);
+    expect_incomplete_mkl();
+    void *by_host = dlopen(file[0], RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(by_host);
+    expect_incomplete_mkl();
+    dlclose(by_host);
+
+    setenv("SPARSEK_OPENBLAS", file[2], 1);
+    setenv("SPARSEK_MKL", file[2], 1);
+    spk_device *device = open_device(1);
+    void *handle = NULL;
+    assert_int_equal(spk_library_open(device, "openblas", &handle), SPK_ERR_UNAVAILABLE);
+    spk_backend_cpu.close(&device);
+    expect_incomplete_mkl();
+    for (int i = 0; i < 3; i++)
+        unlink(file[i]);
+    rmdir(folder);
+}
+
+/* The program chose its parts itself: it is taken as it is, by every context. */
+static void what_the_program_has_open_is_taken(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/sparsek-host-XXXXXX", file[64];
+    assert_non_null(mkdtemp(folder));
+    unsetenv("MKL_INTERFACE_LAYER");
+    unsetenv("MKL_THREADING_LAYER");
+    snprintf(file, sizeof file, "%s/libmkl_rt.so.3", folder);
+    assert_true(copy_file(MKL_DOUBLE, file));
+    void *by_host = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    assert_non_null(by_host);
+    setenv("SPARSEK_MKL", file, 1);
+    for (int i = 0; i < 2; i++) {
+        spk_device *device = open_device(1);
+        void *handle = NULL;
+        assert_int_equal(spk_library_open(device, "mkl", &handle), SPK_OK);
+        assert_string_equal(info_of(device, "mkl").version, "double");
+        spk_backend_cpu.close(&device);
+    }
+    dlclose(by_host);
+    unlink(file);
+    rmdir(folder);
+}
+
 /* A real path, not the link; any change of the file changes the key. */
 static void the_key_follows_the_file(void **state)
 {
@@ -325,6 +403,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_broken_library_only_loses_its_rows, save, restore),
         cmocka_unit_test_setup_teardown(another_library_is_refused, save, restore),
         cmocka_unit_test_setup_teardown(an_incomplete_mkl_is_refused, save, restore),
+        cmocka_unit_test_setup_teardown(a_refusal_holds_for_every_context, save, restore),
+        cmocka_unit_test_setup_teardown(what_the_program_has_open_is_taken, save, restore),
         cmocka_unit_test_setup_teardown(the_key_follows_the_file, save, restore),
         cmocka_unit_test(info_tells_version_or_reason),
     };

@@ -13,7 +13,7 @@
 #include "base/environment.h"
 #include "base/hash.h"
 
-enum { LIBRARIES = 5, LIBXSMM = 4, KEY_PATH_BYTES = 96, KEY_CORE_BYTES = 32 };
+enum { LIBRARIES = 5, LIBXSMM = 4, KEY_PATH_BYTES = 96, KEY_CORE_BYTES = 32, MOST_REFUSALS = 16 };
 enum { UNOPENED, OPEN, BROKEN };
 
 /* Builds that share OpenMP's threads with us come first (Debian's, Fedora's): those with threads of their own wait while ours still spin,
@@ -97,12 +97,13 @@ static bool fits(int index, int threads, bool by_host, char *why, size_t size)
     return by_host || known[index].fits == NULL || known[index].fits(threads, 0, why, size);
 }
 
-static bool open_already(const char *path)
+/* The handle of a library that this process has open; NULL: it has not. It names the library, and is not to be used. */
+static void *open_already(const char *path)
 {
     void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     if (handle != NULL)
         dlclose(handle);
-    return handle != NULL;
+    return handle;
 }
 
 /* A library that this process could not use is none. */
@@ -110,7 +111,7 @@ static void find_one(int index, entry *e, int threads)
 {
     char why[200];
     spk_library_search(&known[index].names, &e->file);
-    if (!e->file.found || fits(index, threads, open_already(e->file.path), why, sizeof why))
+    if (!e->file.found || fits(index, threads, open_already(e->file.path) != NULL, why, sizeof why))
         return;
     e->file.found = false;
     e->file.path[0] = '\0';
@@ -238,13 +239,61 @@ static bool open_file(int index, const char *path, void **handle, char *why, siz
     return false;
 }
 
-static bool is_ready(int index, const char *path)
+/* What was opened and refused stays open, as all do. No later context may take it for a library that the program has open: those are
+ * checked less. So a refusal holds as long as the process, whichever path leads to the library. Under the lock. */
+typedef struct refusal {
+    int index;
+    void *handle;
+    bool by_host;
+    char why[512];
+} refusal;
+
+static refusal refusals[MOST_REFUSALS];
+static int refusal_count;
+
+/* false: it was refused before, or a refusal could not be noted any more; why says so. */
+static bool may_open(int index, const char *path, bool *by_host, char *why, size_t size)
 {
+    const void *handle = open_already(path);
+    *by_host = handle != NULL;
+    for (int i = 0; handle != NULL && i < refusal_count; i++) {
+        if (refusals[i].handle != handle)
+            continue;
+        *by_host = refusals[i].by_host;
+        if (refusals[i].index == index) {
+            snprintf(why, size, "%s", refusals[i].why);
+            return false;
+        }
+    }
+    if (refusal_count == MOST_REFUSALS)
+        snprintf(why, size, "no other library is opened after %d were refused", refusal_count);
+    return refusal_count < MOST_REFUSALS;
+}
+
+static void note_refusal(int index, void *handle, bool by_host, const char *why)
+{
+    refusal *noted = &refusals[refusal_count++];
+    *noted = (refusal){.index = index, .handle = handle, .by_host = by_host};
+    snprintf(noted->why, sizeof noted->why, "%s", why);
+}
+
+/* Under the lock. false: why says why not. LIBXSMM has no handle: what it lacked it may have another time. */
+static bool make_ready(int index, const char *path, int threads, void **handle, char *why, size_t size)
+{
+    spk_opened opened = {.path = path};
 #ifdef SPK_HAVE_LIBXSMM
     if (index == LIBXSMM)
-        return spk_libxsmm_is_ready();
+        opened.by_host = spk_libxsmm_is_ready();
 #endif
-    return index != LIBXSMM && open_already(path);
+    if (index != LIBXSMM && !may_open(index, path, &opened.by_host, why, size))
+        return false;
+    if (!fits(index, threads, opened.by_host, why, size) || !open_file(index, path, handle, why, size))
+        return false;
+    if (known[index].prepare(*handle, &opened, why, size))
+        return true;
+    if (index != LIBXSMM)
+        note_refusal(index, *handle, opened.by_host, why);
+    return false;
 }
 
 /* Under the lock: opens what is not open yet. */
@@ -253,10 +302,7 @@ static void open_entry(int index, entry *e, int threads)
     if (atomic_load_explicit(&e->state, memory_order_relaxed) != UNOPENED)
         return;
     void *handle = NULL;
-    const spk_opened opened = {.path = e->file.path, .by_host = is_ready(index, e->file.path)};
-    const bool usable = fits(index, threads, opened.by_host, e->broken, sizeof e->broken) &&
-                        open_file(index, e->file.path, &handle, e->broken, sizeof e->broken) &&
-                        known[index].prepare(handle, &opened, e->broken, sizeof e->broken);
+    const bool usable = make_ready(index, e->file.path, threads, &handle, e->broken, sizeof e->broken);
     e->handle = usable ? handle : NULL;
     atomic_store_explicit(&e->state, usable ? OPEN : BROKEN, memory_order_release);
 }
