@@ -4,6 +4,7 @@ from page.tables import traits
 
 ATTENTION_PEERS = {"cudnn": "cuDNN", "fa4": "FlashAttention-4", "flex": "FlexAttention", "pytorch": "PyTorch"}
 GRADIENT_PEERS = {"cudnn": "cuDNN", "fa4_ordered": "FlashAttention-4, fixed order", "fa4": "FlashAttention-4, any order", "flash": "PyTorch's FlashAttention-2", "flex": "FlexAttention"}
+DENSE_LIBRARIES = {"mkl_dense": "MKL", "openblas_dense": "OpenBLAS", "blis_dense": "BLIS", "onednn_dense": "oneDNN"}
 ATTENTION_GROUPS = ("Every key", "Causal", "A window", "Blocks of 128", "Blocks of 64", "One query (decoding)")
 
 
@@ -26,6 +27,12 @@ def others_of(result, names):
             if name in found and ratio_over_ours(result, found[name])]
 
 
+def fastest_dense(result):
+    """(name in the file, its time over ours) of the dense contestant that was the fastest in this race; None without one."""
+    ratios = [(ratio_over_ours(result, c), c["name"]) for c in result["candidates"] if c["kind"] == "dense" and c["median_us"]]
+    return min(((name, ratio) for ratio, name in ratios if ratio), key=lambda one: one[1], default=None)
+
+
 def race_case(files, stem, wanted, what, names):
     """One problem of a race; None where the file or the problem is not there."""
     for result in (document_of(files, stem) or {}).get("results", []):
@@ -35,8 +42,9 @@ def race_case(files, stem, wanted, what, names):
     return None
 
 
-def spmm_cases(files, device, names):
-    """[(label, {name: time over ours})] of a device's plain SpMM problems in f16 and f32, by size, density and block."""
+def spmm_cases(files, device, names, dense=None):
+    """[(label, {name: time over ours})] of a device's plain SpMM problems in f16 and f32, by size, density and block.
+    dense: what the fastest dense library of each race is called; the label then ends with its own name."""
     rows = []
     for stem, kind, document in files:
         if kind != "race" or not (stem == f"{device}-peers" or stem.startswith(f"{device}-spmm-f32-b")):
@@ -45,7 +53,11 @@ def spmm_cases(files, device, names):
             p = result["problem"]
             if is_plain(result) and ours_of(result) and p["dtype"] in ("f16", "f32") and traits(p).split(",")[1].strip() in ("cold", "warm"):
                 label = f"{p['m']} x {p['k']} x {p['n']}, {digits(p['density'] * 100)} %, blocks of {p['block_rows']}"
-                rows.append(((p["density"] > 0.3, p["m"], -p["n"], p["block_rows"]), label, {name: over for name, _, over in others_of(result, names)}))
+                ratios = {name: over for name, _, over in others_of(result, names)}
+                best = fastest_dense(result) if dense else None
+                if best:
+                    label, ratios[dense] = f"{label}; {DENSE_LIBRARIES.get(best[0], best[0])}", best[1]
+                rows.append(((p["density"] > 0.3, p["m"], -p["n"], p["block_rows"]), label, ratios))
     return [(label, ratios) for _, label, ratios in sorted(rows, key=lambda row: row[0]) if ratios]
 
 

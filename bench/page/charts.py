@@ -157,18 +157,24 @@ def attention_rows(files, stem):
     return [row for group, rows in groups.items() for row in [(group, None), *rows]]
 
 
+def threads_of(files, stem):
+    """As words, of the first file whose name begins so."""
+    count = next((document["device"]["threads"] for name, _, document in files if name.startswith(stem)), 0)
+    return f"{count} thread{'s' if count != 1 else ''}"
+
+
 def draw_cpu(files, mode):
     rows = []
-    names = {"mkl_bsr": "MKL BSR", "mkl_dense": "dense MKL", "openblas_dense": "dense OpenBLAS"}
+    bsr, dense = "MKL BSR", "the fastest dense library, which the line names"
     for device in sorted({stem[:stem.index("-spmm-f32-b")] for stem, kind, _ in files if kind == "race" and stem.startswith("cpu-") and "-spmm-f32-b" in stem}):
-        found = spmm_cases(files, device, names)
-        rows += [(f"SpMM, {device}", None), *found] if found else []
+        found = spmm_cases(files, device, {"mkl_bsr": bsr}, dense)
+        rows += [(f"SpMM, {device}, {threads_of(files, device + '-spmm-f32-b')}", None), *found] if found else []
     for case in attention_cases(files, "cpu-xeon-attention", {}):
-        label = f"Attention in {case['dtype']}, cpu-xeon"
+        label = f"Attention in {case['dtype']}, cpu-xeon, {threads_of(files, 'cpu-xeon-attention')}"
         rows += [] if (label, None) in rows else [(label, None)]
         causal = ", causal" if case["group"] == "Causal" else ""
         rows.append((case["what"] + causal, {name: over for name, _, over in case["others"]}))
-    return dots("CPUs: each contestant's time over sparsek's", rows, [*names.values(), "PyTorch"], mode)
+    return dots("CPUs: each contestant's time over sparsek's", rows, [bsr, dense, "PyTorch"], mode)
 
 
 CHARTS = {"overview": draw_overview, "spmm": draw_spmm, "attention": draw_attention, "cpu": draw_cpu}

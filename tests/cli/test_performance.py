@@ -220,6 +220,22 @@ class Performance(unittest.TestCase):
         self.assertIn("a plan from a warm store, us | `0123456` against `b09448d` | 15.30 | 12.30 | 0.804x (0.790 to 0.830) |",
                       self.device_page("cpu-x"))
 
+    def test_the_fastest_dense_library_of_each_race_is_drawn_and_named(self):
+        self.results.mkdir()
+        for block, ratios in ((32, {"mkl_dense": 9.0, "openblas_dense": 30.0, "onednn_dense": 5.0}), (64, {"mkl_dense": 4.0, "openblas_dense": 40.0})):
+            result = training("spmm", None, None, ratios, block=block, dtype="f32", dtype_d="f32", cache="warm")
+            del result["topic"], result["case"]
+            for one in result["candidates"][1:]:
+                one["kind"] = "dense"
+            document = {"schema": 1, "results": [result], "device": {"kind": "cpu", "name": "x", "threads": 16, "isa": ["avx2"]}}
+            (self.results / f"cpu-x-spmm-f32-b{block}.json").write_text(json.dumps(document))
+        self.assertEqual(self.here("--no-figures").returncode, 0)
+        drawn = (self.folder / "figures" / "cpu-light.svg").read_text()
+        self.assertIn("SpMM, cpu-x, 16 threads", drawn)
+        self.assertIn("blocks of 32; oneDNN", drawn)
+        self.assertIn("blocks of 64; MKL", drawn)
+        self.assertNotIn("OpenBLAS", drawn)
+
     def test_what_training_needs_on_a_cpu(self):
         self.results.mkdir()
         for block, over_dense in ((32, 7.2), (64, 5.6)):
