@@ -50,14 +50,16 @@ class Flex:
 
     name = "FlexAttention"
 
-    def __init__(self):
+    def __init__(self, tokens, device):
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
         self.make, self.compiled = torch.compile(create_block_mask), torch.compile(flex_attention)
+        number = torch.zeros(tokens, dtype=torch.int64, device=device)  # of each token's document; written anew, so that one rule is compiled
+        self.number, self.rule = number, lambda b, h, query, key: (number[query] == number[key]) & (key <= query)
 
     def prepare(self, ends, tokens):
-        number = torch.bucketize(torch.arange(tokens, device=ends.device), ends, right=True)
-        return self.make(lambda b, h, query, key: (number[query] == number[key]) & (key <= query), None, None, tokens, tokens, device=ends.device)
+        self.number.copy_(torch.bucketize(torch.arange(tokens, device=ends.device), ends, right=True))
+        return self.make(self.rule, None, None, tokens, tokens, device=ends.device)
 
     def attend(self, q, k, v, mask):
         return self.compiled(q, k, v, block_mask=mask)
@@ -179,7 +181,7 @@ def main(arguments=None):
         options.steps = 8
     texts = documents(options.longest)
     rows = list(pack(texts, options.tokens, options.steps, options.seed))
-    ways = [Dense(), Packed()] + ([Flex()] if gpu and options.dtype != "float64" else [])  # its sums are float32
+    ways = [Dense(), Packed()] + ([Flex(options.tokens, options.device)] if gpu and options.dtype != "float64" else [])  # its sums are float32
     curves, rates, gradients = {}, {}, {}
     for way in ways:
         curves[way.name], rates[way.name], gradients[way.name] = train(way, options, rows)
