@@ -22,6 +22,8 @@ typedef struct draft {
     int rows, keys, workers;
     bool tiled;                                               /* blocks may have bits: which ones the device knows */
     int64_t key_tiles, query_tiles, heads_kv, sharing, tiles; /* tiles: of keys, of all heads and items */
+    int64_t lists_sharing;                                    /* of the heads that share a tile of keys, so many have the same steps */
+    unsigned char *all;                                       /* what the device gets: steps, and room for the rest */
     int *begins;                                              /* the first step of each tile, and the end */
     bool *hidden;                                             /* of each tile: some step has pairs that are not seen */
     attention_backward_step *steps;
@@ -86,7 +88,7 @@ static void add_head(draft *d, int64_t first_tile)
 {
     const spk_problem *p = d->p;
     const int64_t head = first_tile / d->key_tiles % d->heads_kv * d->sharing, item = first_tile / d->key_tiles / d->heads_kv;
-    for (int64_t sharer = 0; sharer < d->sharing; sharer++)
+    for (int64_t sharer = 0; sharer < d->sharing; sharer += d->lists_sharing)
         for (int64_t query_tile = 0; query_tile < d->query_tiles; query_tile++) {
             if (p->pattern == NULL) {
                 add_steps(d, first_tile, 0, d->key_tiles, query_tile, sharer);
@@ -127,15 +129,37 @@ static void begin_beside(const draft *d, int64_t tile)
     }
 }
 
-/* Heads were counted among those that share a tile. */
+/* Of the heads that have the same steps the first one's are there; heads were counted among those that share a tile. */
 static void number_steps(const draft *d, int64_t tile)
 {
-    const int64_t first = tile / d->key_tiles * d->sharing; /* head of all items */
-    for (int i = d->begins[tile]; i < d->begins[tile + 1]; i++) {
-        attention_backward_step *step = &d->steps[i];
-        step->number = (int)((first + step->head) * d->query_tiles + query_tile_of(*step));
-        step->head += (int)(first % (d->heads_kv * d->sharing));
-    }
+    const int64_t first = tile / d->key_tiles * d->sharing, /* head of all items */
+        count = d->lengths[tile];
+    attention_backward_step *steps = d->steps + d->begins[tile];
+    for (int64_t next = d->lists_sharing - 1; next >= 0; next--)
+        for (int64_t i = 0; i < count; i++) {
+            const attention_backward_step step = steps[i];
+            const int64_t head = step.head + next;
+            steps[next * count + i] = (attention_backward_step){.number = (int)((first + head) * d->query_tiles + query_tile_of(step)),
+                                                                .tile = step.tile,
+                                                                .head = (int)(head + first % (d->heads_kv * d->sharing))};
+        }
+}
+
+static size_t steps_bytes(const draft *d)
+{
+    return (size_t)d->begins[d->tiles] * sizeof *d->steps;
+}
+static size_t tiles_bytes(const draft *d)
+{
+    return (size_t)d->tiles * sizeof(attention_backward_tile);
+}
+static size_t offsets_bytes(const draft *d)
+{
+    return ((size_t)d->workers + 1) * sizeof(int);
+}
+static size_t entries_bytes(const draft *d)
+{
+    return d->tiled ? (size_t)d->begins[d->tiles] * sizeof(int) : 0;
 }
 
 static spk_status make_steps(const spk_mem *mem, draft *d)
@@ -151,12 +175,13 @@ static spk_status make_steps(const spk_mem *mem, draft *d)
         if (alike && tile >= d->key_tiles)
             d->lengths[tile] = d->lengths[tile - d->key_tiles];
         d->begins[tile] = (int)count;
-        count += d->lengths[tile];
+        count += d->lengths[tile] * d->lists_sharing;
         if (count > INT_MAX / 2)
             return spk_fail(SPK_ERR_UNSUPPORTED, "more than 2^30 steps of %d queries and %d keys", d->rows, d->keys);
     }
     d->begins[d->tiles] = (int)count;
-    SPK_TRY(spk_alloc(mem, (size_t)count + 1, sizeof *d->steps, &d->steps));
+    SPK_TRY(spk_alloc(mem, steps_bytes(d) + tiles_bytes(d) + offsets_bytes(d) + entries_bytes(d), 1, &d->all));
+    d->steps = (attention_backward_step *)(void *)d->all;
     memset(d->lengths, 0, (size_t)(alike ? d->key_tiles : d->tiles) * sizeof *d->lengths);
     for (int64_t tile = 0; tile < (alike ? d->key_tiles : d->tiles); tile += d->key_tiles)
         add_head(d, tile);
@@ -166,8 +191,10 @@ static spk_status make_steps(const spk_mem *mem, draft *d)
             d->hidden[tile] = d->hidden[tile - d->key_tiles];
         } else
             begin_beside(d, tile);
-    for (int64_t tile = 0; tile < d->tiles; tile++)
+    for (int64_t tile = 0; tile < d->tiles; tile++) {
         number_steps(d, tile);
+        d->lengths[tile] *= (int)d->lists_sharing;
+    }
     return SPK_OK;
 }
 
@@ -323,12 +350,9 @@ static void write_entries(const draft *d, int *entries)
  * steps' entries. */
 static spk_status upload(spk_device *device, draft *d, backward_order *order)
 {
-    const size_t steps = (size_t)d->begins[d->tiles] * sizeof *d->steps, tiles = (size_t)d->tiles * sizeof(attention_backward_tile),
-                 offsets = ((size_t)d->workers + 1) * sizeof(int), entries = d->tiled ? (size_t)d->begins[d->tiles] * sizeof(int) : 0,
-                 bytes = steps + tiles + offsets + entries;
-    unsigned char *all = NULL;
-    SPK_TRY(spk_alloc(&device->mem, bytes, 1, &all));
-    memcpy(all, d->steps, steps);
+    const size_t steps = steps_bytes(d), tiles = tiles_bytes(d), offsets = offsets_bytes(d),
+                 bytes = steps + tiles + offsets + entries_bytes(d);
+    unsigned char *all = d->all;
     for (int64_t i = 0; i < d->tiles; i++) {
         const attention_backward_tile tile = describe(d, d->lists[d->workers + 1 + i]);
         memcpy(all + steps + (size_t)i * sizeof tile, &tile, sizeof tile);
@@ -339,7 +363,6 @@ static spk_status upload(spk_device *device, draft *d, backward_order *order)
     spk_status status = device->backend->allocate(device, bytes, &order->memory);
     if (status == SPK_OK)
         status = device->backend->copy_in(device, order->memory, all, bytes);
-    spk_free(&device->mem, all);
     if (status != SPK_OK)
         return status;
     order->made.steps = order->memory;
@@ -353,7 +376,7 @@ static void release(const spk_mem *mem, draft *d)
 {
     spk_free(mem, d->begins);
     spk_free(mem, d->hidden);
-    spk_free(mem, d->steps);
+    spk_free(mem, d->all);
     spk_free(mem, d->lengths);
     spk_free(mem, d->numbers);
     spk_free(mem, d->owners);
@@ -372,6 +395,7 @@ spk_status spk_cuda_attention_backward_order(spk_device *device, const spk_probl
     d.query_tiles = up(p->m, rows);
     d.heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]);
     d.sharing = spk_attention_sharing(p);
+    d.lists_sharing = p->pattern == NULL || p->lists.heads <= d.heads_kv ? d.sharing : 1;
     d.tiles = d.key_tiles * d.heads_kv * p->batch;
     order->made = (attention_backward_order){.key_tiles = (int)d.key_tiles, .heads_kv = (int)d.heads_kv, .query_tiles = (int)d.query_tiles};
     spk_status status = d.tiles > INT_MAX / 4
