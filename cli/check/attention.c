@@ -15,6 +15,8 @@ static int64_t draw_length(random_state *r)
 
 static int64_t draw_depth(random_state *r, bool gpu)
 {
+    if (random_chance(r, 0.01))
+        return 0; /* of Q and K: all scores are 0. Of V: as deep as K, or nothing at all */
     if (random_chance(r, gpu ? 0.9 : 0.5))
         return 8 * random_between(r, 2, gpu ? 32 : 12);
     return random_between(r, 1, 70);

@@ -443,6 +443,9 @@ def _parts(mask: BlockMask) -> list[Tensor]:
     return [mask.offsets, mask.columns, *tiles]
 
 
+_PARTS = ("offsets", "columns", "tile_numbers", "tile_bits")
+
+
 def _facts(mask: BlockMask) -> Any:
     return mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic
 
@@ -464,4 +467,5 @@ _pytree.register_pytree_node(
     lambda m: (_parts(m), _facts(m)),
     _made,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BlockMask",
+    flatten_with_keys_fn=lambda m: ([*zip(map(_pytree.GetAttrKey, _PARTS), _parts(m), strict=False)], _facts(m)),
 )

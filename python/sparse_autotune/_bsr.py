@@ -512,4 +512,5 @@ _pytree.register_pytree_node(
     lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),
     _unflatten,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BSR",
+    flatten_with_keys_fn=lambda m: ([(_pytree.GetAttrKey(name), getattr(m, name)) for name in ("row_offsets", "col_indices", "values")], m.shape),
 )

@@ -750,6 +750,19 @@ def test_fakes_and_graphs(device):
     assert meta.shape == q.shape and meta.device.type == "meta"
 
 
+class MaskGiven(torch.nn.Module):
+    def forward(self, q, mask):
+        return sa.attention(q, q, q, mask=mask)
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_exported_with_a_mask_as_an_argument(strict, device):
+    q = torch.randn(1, 2, 64, 16, device=device)
+    for mask in (sa.BlockMask.causal(64, 16, device=device), sa.BlockMask.window(64, 20, 16, causal=True, device=device)):
+        program = torch.export.export(MaskGiven(), (q, mask), strict=strict)
+        torch.testing.assert_close(program.module()(q, mask), sa.attention(q, q, q, mask=mask))
+
+
 def test_export(device):
     class Layer(torch.nn.Module):
         def forward(self, q, k, v):

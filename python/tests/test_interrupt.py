@@ -68,6 +68,24 @@ for name, call in calls.items():
     assert said == [word for name in PRODUCTS for word in (name, "interrupted")]
 
 
+def test_an_interrupt_between_rounds(tmp_path):
+    """When all candidates have been met and those in front are timed again and again."""
+    said = run(
+        """
+        sa.set_options(budget_s=30)
+        q = torch.randn(1, 8, 2048, 72)
+        begin = send(signal.SIGINT, 8)
+        try:
+            sa.attention(q, q, q, mask=sa.BlockMask.window(2048, 200, 64, causal=True))
+            print("finished")
+        except KeyboardInterrupt:
+            print("late" if time.monotonic() - begin > 16 else "interrupted")
+        """,
+        tmp_path,
+    )
+    assert said == ["interrupted"]
+
+
 def test_what_another_handler_raises_arrives(tmp_path):
     said = run(
         """

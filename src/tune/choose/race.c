@@ -108,7 +108,13 @@ static spk_status best_of_row(race *r, spk_stage *stage, int count, spk_contende
     for (int i = 0; i < close; i++)
         if (spk_contender_bind(row[i], stage) == SPK_OK)
             row[in++] = row[i];
-    spk_rounds rounds = {.least = ROW_ROUNDS, .most = ROW_ROUNDS, .every_round = true, .deadline_us = INFINITY, .rng = &r->search.rng};
+    spk_rounds rounds = {.least = ROW_ROUNDS,
+                         .most = ROW_ROUNDS,
+                         .every_round = true,
+                         .deadline_us = INFINITY,
+                         .rng = &r->search.rng,
+                         .tell = spk_search_tell,
+                         .tell_user = &r->search};
     spk_status status = spk_rounds_run(r->search.tuner, stage, row, in, &rounds);
     int first = spk_search_winner(&r->search, row, in, true);
     spk_contender *winner = first >= 0 ? row[first] : NULL;
@@ -325,6 +331,8 @@ static spk_status run_race(race *r)
         int rounds = r->options->rounds > 0 ? r->options->rounds : DEFAULT_ROUNDS;
         spk_rounds all = {.least = rounds < LEAST_ROUNDS ? rounds : LEAST_ROUNDS, .most = rounds, .every_round = true, .rng = &search->rng};
         all.deadline_us = search->start_us + search->limit_us;
+        all.tell = spk_search_tell;
+        all.tell_user = search;
         if (search->options->budget_s > 0)
             all.alone_deadline_us = search->start_us + search->budget_us;
         search->least_rounds = all.least;

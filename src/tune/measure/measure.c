@@ -340,6 +340,8 @@ static spk_status one_round(const spk_tuner *tuner, spk_stage *stage, spk_conten
         spk_contender *c = list[order[i]];
         if (!c->alive || (rounds->every_round && sits_out(list, count, c, round)))
             continue;
+        if (rounds->tell != NULL)
+            rounds->tell(rounds->tell_user, c);
         if (spk_interrupted(tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (is_over(rounds, list, count, round))

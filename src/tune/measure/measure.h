@@ -167,6 +167,9 @@ typedef struct spk_rounds {
     /* race: the same where one alone may win, and nothing is to be decided. One round is enough then; 0: none */
     double alone_deadline_us;
     spk_rng *rng; /* order within a round */
+    /* called before each sample, that the caller's progress callback may interrupt; NULL: nobody is told */
+    void (*tell)(void *user, const spk_contender *next);
+    void *tell_user;
 } spk_rounds;
 
 /* Interleaved rounds over bound and checked contenders; fills samples, median_us and spread_us. SPK_ERR_INTERRUPTED keeps what there is. */

@@ -15,6 +15,7 @@ static const double long_run_us = 20000; /* the checked run of a finalist that t
 static const double fill_bytes_a_us = 1500;
 static const double sets_share = 0.12; /* of the budget: what the sets of one stage that keep operands cold may take to fill */
 static const double reach = 2;
+static const double again_us = 100000;
 static const double no_gain = 4; /* expected to take this many times as long as the choice: no use asking */
 
 /* ------------------------------------------------------------------------------------------------ one at a time */
@@ -143,7 +144,15 @@ void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
     snprintf(what, sizeof what, "%s%s%s", c->kernel->name, params[0] != '\0' ? " " : "", params);
     search->total = search->done >= search->total ? search->done + 1 : search->total;
     spk_tell_progress(tuner->progress, tuner->progress_user, search->done, search->total, what);
+    search->told_us = spk_now_us();
     search->done += step;
+}
+
+void spk_search_tell(void *of, const spk_contender *contender)
+{
+    spk_search *search = of;
+    if (spk_now_us() - search->told_us > again_us)
+        spk_search_progress(search, contender, false);
 }
 
 static double check_limit_us(const spk_search *search)
@@ -246,8 +255,13 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
     int have = have_sample ? 1 : 0, least = affordable > LEAST_ROUNDS ? LEAST_ROUNDS : (int)fmax(affordable, 1);
     if (search->exhaustive && isinf(search->budget_us))
         least = LEAST_ROUNDS;
-    spk_rounds rounds = {
-        .have = have, .least = least, .most = MOST_ROUNDS, .deadline_us = search->start_us + search->budget_us, .rng = &search->rng};
+    spk_rounds rounds = {.have = have,
+                         .least = least,
+                         .most = MOST_ROUNDS,
+                         .deadline_us = search->start_us + search->budget_us,
+                         .rng = &search->rng,
+                         .tell = spk_search_tell,
+                         .tell_user = search};
     if (have == 1 && affordable < 1)
         rounds.most = 1;
     return spk_rounds_run(search->tuner, stage, list, count, &rounds);

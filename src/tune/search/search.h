@@ -61,6 +61,7 @@ typedef struct spk_search {
     spk_rng rng;
     spk_operand_memory operand_memory;
     int done, total;             /* progress */
+    double told_us;              /* when somebody was told of it */
     int chosen;                  /* contender, -1 */
     spk_load load;               /* of the processors when the measuring began */
     bool crowded;                /* other programs used the processors while it went on */
@@ -81,6 +82,10 @@ int spk_search_winner(spk_search *search, spk_contender **list, int count, bool 
 /* After the measuring, whose status this is: judges, and sets search->provisional. */
 void spk_search_conclude(spk_search *search, spk_status status);
 void spk_search_progress(spk_search *search, const spk_contender *contender, bool step);
+
+/* The same again, of a search whose numbers stand still, where nobody was told for a tenth of a second: the callback may interrupt it
+ * (spk_rounds.tell). */
+void spk_search_tell(void *search, const spk_contender *contender);
 
 /* Whether the race's time is over. */
 bool spk_search_late(const spk_search *search);

@@ -71,12 +71,14 @@ static int gather(spk_contender **list, int count, const spk_contender *winner, 
 
 /* Has the winner work alone until the clock has settled. Where it keeps the pace that it had in the short rounds, so does the clock, and
  * others cannot gain on it. */
-static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *winner, bool *keeps_pace)
+static spk_status load(spk_search *search, spk_stage *stage, spk_contender *winner, bool *keeps_pace)
 {
+    const spk_tuner *tuner = search->tuner;
     const double begin_us = spk_work_us();
     double us = winner->median_us, least_us = INFINITY;
     winner->batch = spk_batch_lasting(us, sample_us);
     do {
+        spk_search_tell(search, winner);
         if (spk_interrupted(tuner))
             return spk_fail(SPK_ERR_INTERRUPTED, "tuning was interrupted");
         if (!spk_contender_sample(winner, stage, &us))
@@ -91,7 +93,12 @@ static spk_status load(const spk_tuner *tuner, spk_stage *stage, spk_contender *
 static spk_status race_in_rounds(spk_search *search, spk_stage *stage, spk_contender **list, int count, bool *met)
 {
     double end_us = fmin(search->start_us + search->budget_us, spk_work_us() + most_us);
-    spk_rounds rounds = {.least = LEAST_ROUNDS, .most = MOST_ROUNDS, .deadline_us = end_us, .rng = &search->rng};
+    spk_rounds rounds = {.least = LEAST_ROUNDS,
+                         .most = MOST_ROUNDS,
+                         .deadline_us = end_us,
+                         .rng = &search->rng,
+                         .tell = spk_search_tell,
+                         .tell_user = search};
     for (int i = 0; i < count; i++)
         list[i]->batch = spk_batch_lasting(list[i]->median_us, sample_us);
     earlier *kept = NULL;
@@ -127,7 +134,7 @@ spk_status spk_steady_run(spk_search *search, spk_stage *stage, spk_contender **
     int in = gather(list, count, *winner, &close);
     if (close < 2 || settle_us + LEAST_ROUNDS * round_us(list, in) > spk_search_left_us(search, 0.9))
         return SPK_OK;
-    SPK_TRY(load(search->tuner, stage, *winner, &keeps_pace));
+    SPK_TRY(load(search, stage, *winner, &keeps_pace));
     if (!keeps_pace)
         SPK_TRY(race_in_rounds(search, stage, list, in, &met));
     int best = spk_rounds_winner(list, met ? in : count, search->by_row, *winner);

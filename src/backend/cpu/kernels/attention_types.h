@@ -74,9 +74,11 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
 #if PAIRED
     if (problem->operand[ATTENTION_Q].dtype != SPK_BF16)
         *why = "it is for bf16";
+    else if (problem->k == 0) /* pairs along it are counted, and divided by */
+        *why = "the depth is 0";
 #endif
 #if TILES
-    else if (problem->k % ATTENTION_TILES != 0 || problem->depth_v % ATTENTION_TILES != 0 || problem->k == 0)
+    else if (problem->k % ATTENTION_TILES != 0 || problem->depth_v % ATTENTION_TILES != 0)
         *why = "the depth is no multiple of 32";
 #endif
     return *why == NULL && attention_applicable(problem, ATTENTION_TUNED(ROW, params), why);
