@@ -96,7 +96,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     const args_option options[] = {
         {"cases", 0, ARGS_INT, &f->cases, "N", 1, 100000000, "random problems (default: 300)"},
         {"each", 0, ARGS_INT, &f->each, "N", 1, 1000000,
-         "end once every row ran on N cases (--cases still ends it: then 100000 by default)"},
+         "end once every row that can run here ran on N cases (--cases still ends it: then 100000 by default)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"case", 0, ARGS_INT, &f->only_case, "I", 0, 100000000, "only case I of the series"},
         {"alike", 0, ARGS_INT, &f->alike, "N", 1, 1000,
@@ -168,13 +168,19 @@ static int64_t end_of(const series *s)
     return s->flags->only_case >= 0 ? s->flags->only_case + 1 : s->flags->cases;
 }
 
-/* Whether every row ran on as many cases as --each asks for; one that none of many cases suited (its library is not here, say) is not
- * waited for. */
+/* Whether a case may come that the row lacks. One that cannot run here is not waited for, nor is one that none of many cases suited: its
+ * parameters may exclude each other, or limits on memory may leave its library none. */
+static bool is_waited_for(const series *s, const check_row *row)
+{
+    return row->cases < s->flags->each && !row->absent[0] && (row->cases > 0 || s->state.next < MOST_UNSUITED);
+}
+
+/* Whether every row ran on as many cases as --each asks for. */
 static bool is_enough(const series *s)
 {
     bool enough = s->flags->each > 0;
     for (int i = 0; i < s->state.row_count && enough; i++)
-        enough = s->state.rows[i].cases >= s->flags->each || (s->state.rows[i].cases == 0 && s->state.next >= MOST_UNSUITED);
+        enough = !is_waited_for(s, &s->state.rows[i]);
     return enough;
 }
 
@@ -259,6 +265,31 @@ static void print_want_of_room(const series *s)
     }
 }
 
+/* "skipped: gemm_bf16_amx, spmm_bf16_amx: this device does not offer amx_bf16": a line for each reason. */
+static void print_skipped(const check_state *state)
+{
+    for (int i = 0; i < state->row_count; i++) {
+        const check_row *first = &state->rows[i];
+        bool told = !check_row_skipped(first);
+        for (int j = 0; j < i && !told; j++)
+            told = check_row_skipped(&state->rows[j]) && strcmp(state->rows[j].absent, first->absent) == 0;
+        if (told)
+            continue;
+        char *text = cli_format("skipped: %s", first->name);
+        for (int j = i + 1; j < state->row_count; j++) {
+            if (!check_row_skipped(&state->rows[j]) || strcmp(state->rows[j].absent, first->absent) != 0)
+                continue;
+            char *longer = cli_format("%s, %s", text, state->rows[j].name);
+            free(text);
+            text = longer;
+        }
+        char *whole = cli_format("%s: %s", text, first->absent);
+        term_paragraph(whole, 0);
+        free(whole);
+        free(text);
+    }
+}
+
 static void print_summary(const series *s, double seconds)
 {
     const table_column columns[] = {{"kernel", false, 0, false},  {"kind", false, 1, false},
@@ -280,6 +311,7 @@ static void print_summary(const series *s, double seconds)
     table_release(&t);
     printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next),
            (unsigned long long)s->state.seed, seconds, (long long)s->state.failures);
+    print_skipped(&s->state);
     print_want_of_room(s);
     if (s->unproved)
         printf(
@@ -330,6 +362,7 @@ int cmd_check(cli *app, int argc, char **argv)
         code = cli_open(app);
     if (code == EXIT_DONE) {
         double started = stats_now();
+        check_state_find_absent(app->context, &s.state);
         check_catch_crashes();
         if (f.only_case >= 0)
             s.state.next = f.only_case;

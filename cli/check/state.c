@@ -28,7 +28,53 @@ void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check
             continue;
         if ((app->only && !listed(app->only, info.name)) || (app->exclude && listed(app->exclude, info.name)))
             continue;
-        s->rows[s->row_count++] = (check_row){.name = info.name, .kind = info.kind, .operation = info.operation};
+        s->rows[s->row_count++] = (check_row){.name = info.name, .isa = info.isa, .kind = info.kind, .operation = info.operation};
+    }
+}
+
+static bool offers(const spk_device_info *device, const char *name, size_t length)
+{
+    for (int i = 0; i < device->isa_count; i++)
+        if (strlen(device->isa[i]) == length && strncmp(device->isa[i], name, length) == 0)
+            return true;
+    return false;
+}
+
+/* "this device does not offer avx512_bf16, amx_bf16"; as it was where it offers all. */
+static void find_absent_isa(const spk_device_info *device, const char *isa, char *absent, size_t size)
+{
+    for (const char *at = isa; *at; at += strcspn(at, ","), at += *at == ',') {
+        const int length = (int)strcspn(at, ","), used = (int)strlen(absent);
+        if (!offers(device, at, (size_t)length))
+            snprintf(absent + used, size - (size_t)used, "%s%.*s", used ? ", " : "this device does not offer ", length, at);
+    }
+}
+
+/* A vendor's rows begin with the library's name. */
+static void find_absent_library(spk_context *context, check_row *row)
+{
+    if (row->kind != SPK_KIND_VENDOR && row->kind != SPK_KIND_DENSE)
+        return;
+    for (int i = 0; i < spk_library_count(context); i++) {
+        spk_library_info library = {SPK_SIZED(spk_library_info)};
+        if (spk_context_library(context, i, &library) != SPK_OK || library.found)
+            continue;
+        const size_t length = strlen(library.name);
+        if (strncmp(row->name, library.name, length) == 0 && row->name[length] == '_')
+            snprintf(row->absent, sizeof(row->absent), "%s was not found", library.name);
+    }
+}
+
+void check_state_find_absent(spk_context *context, check_state *s)
+{
+    spk_device_info device = {SPK_SIZED(spk_device_info)};
+    if (spk_context_device(context, &device) != SPK_OK)
+        return;
+    for (int i = 0; i < s->row_count; i++) {
+        check_row *row = &s->rows[i];
+        find_absent_isa(&device, row->isa, row->absent, sizeof(row->absent));
+        if (!row->absent[0])
+            find_absent_library(context, row);
     }
 }
 
@@ -46,6 +92,11 @@ void check_state_release(check_state *s)
     s->failed = NULL;
 }
 
+bool check_row_skipped(const check_row *row)
+{
+    return row->cases == 0 && row->absent[0];
+}
+
 json_t *check_state_rows(const check_state *s)
 {
     json_t *list = json_array();
@@ -61,6 +112,7 @@ json_t *check_state_rows(const check_state *s)
         json_put(o, "overhang", json_integer(row->overhang));
         json_put(o, "shifted", json_integer(row->shifted));
         json_put(o, "worst", json_number(row->worst));
+        json_put(o, "skipped", check_row_skipped(row) ? json_text(row->absent) : json_null());
         json_push(list, o);
     }
     return list;

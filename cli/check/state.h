@@ -10,7 +10,7 @@
 enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };
 
 typedef struct check_row {
-    const char *name; /* static: of the kernel table */
+    const char *name, *isa; /* static: of the kernel table */
     spk_kind kind;
     spk_operation operation;
     int64_t cases, not_applicable, failures;
@@ -20,6 +20,7 @@ typedef struct check_row {
     /* Candidates that did not run for want of address space, and why; of this run alone. */
     int64_t no_room;
     char why[320];
+    char absent[160]; /* "": it may run here; else what it needs that is not here, after which nobody waits for it */
 } check_row;
 
 typedef struct check_state {
@@ -34,9 +35,15 @@ typedef struct check_state {
 /* A fresh state over the rows of the kernel table that only/exclude and the operation (0: any) leave. */
 void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check_state *s);
 
+/* Finds the rows that no problem can suit here: the device does not offer their instruction sets, or their library was not found. */
+void check_state_find_absent(spk_context *context, check_state *s);
+
 /* The operations that rows are of: bit i: operation_at(i). */
 unsigned check_state_operations(const check_state *s);
 void check_state_release(check_state *s);
+
+/* Whether the row ran on no case as it can run on none here. */
+bool check_row_skipped(const check_row *row);
 
 /* "results" rows, as in the summary. */
 json_t *check_state_rows(const check_state *s);

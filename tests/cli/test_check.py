@@ -78,6 +78,24 @@ class Check(CliTest):
         few = self.json("check", "--only", "reference", "--each", "9", "--cases", "4", "--seed", "4")
         self.assertEqual((few["cases"], few["results"][0]["cases"]), (4, 4))
 
+    def test_rows_that_cannot_run_here_are_not_waited_for(self):
+        """They are named, with what is not here."""
+        self.env["SPARSEK_OPENBLAS"] = "none"
+        told, offered = self.json("info")["results"][0], set(self.json("info")["device"]["isa"])
+        wanted = {k["name"]: ", ".join(isa for isa in k["isa"].split(",") if isa not in offered) for k in told["kernels"]
+                  if k["op"] == "spmm" and k["device"] == "cpu" and k["isa"]}
+        lacking = {name: f"this device does not offer {isas}" for name, isas in wanted.items() if isas}
+        lacking |= dict.fromkeys(("openblas_blocks", "openblas_dense"), "openblas was not found")
+        line = ["check", "--only", ",".join(["spmm_portable", *lacking]), "--each", "3", "--seed", "4"]
+        result = self.json(*line)
+        self.assertEqual(result["cases"], 3)
+        self.assertEqual({row["name"]: row["skipped"] for row in result["results"]}, {"spmm_portable": None} | lacking)
+        shown = " ".join(self.cli(*line).stdout.split())
+        for why in set(lacking.values()):
+            self.assertIn("skipped: " + ", ".join(row["name"] for row in result["results"] if row["skipped"] == why) + ": " + why, shown)
+        self.assertEqual(self.json("check", "--only", "openblas_dense", "--each", "3")["cases"], 0)
+        self.assertNotIn("skipped", self.cli("check", "--only", "spmm_portable", "--cases", "2").stdout)
+
     def test_what_was_hostile_is_counted(self):
         [row] = self.json("check", "--only", "reference", "--cases", 60, "--seed", "5")["results"]
         for what in ("inf_nan", "overhang"):
