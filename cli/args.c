@@ -169,8 +169,10 @@ __attribute__((format(printf, 2, 3))) static int wrong(const args *a, const char
 
 static int unknown_option(const args *a, const char *name)
 {
-    const char *names[ARGS_MAX_OPTIONS + 1];
+    const char *names[ARGS_MAX_OPTIONS + 1], *why = a->why_unknown ? a->why_unknown(name) : NULL;
     int count = 0;
+    if (why)
+        return wrong(a, "unknown option --%s: %s", name, why);
     for (int i = 0; i < a->count; i++)
         if (!a->idle[i])
             names[count++] = a->list[i].name;

@@ -59,6 +59,8 @@ typedef struct args {
     args_kind operand_kind;
     const char *operand_values;
     const char *often; /* the options of the short help, space-separated */
+    /* NULL, or what to say of an option that the command does not know; NULL of it: what is nearest */
+    const char *(*why_unknown)(const char *name);
     args_option list[ARGS_MAX_OPTIONS];
     bool idle[ARGS_MAX_OPTIONS];         /* an option of other commands that does nothing for this one: refused, and not in the help */
     const char *group[ARGS_MAX_OPTIONS]; /* title of the group that the option opens, or NULL */

@@ -45,17 +45,45 @@ static bool of_line(const setting *s)
     return false;
 }
 
+/* The counts that hide keys from a query. The others are of heads, lists, pages and sequences, which no file gives. */
+static bool of_window(const setting *s)
+{
+    return strcmp(s->key, "window_left") == 0 || strcmp(s->key, "window_right") == 0 || strcmp(s->key, "sinks") == 0;
+}
+
+static bool is_taken(const setting *s)
+{
+    if (s->kind == SPK_FIELD_COUNT)
+        return of_window(s);
+    return (s->kind == SPK_FIELD_CHOICE || s->kind == SPK_FIELD_TRANS || s->kind == SPK_FIELD_REAL) && !settings_is_of_groups(s) &&
+           !of_line(s);
+}
+
+/* Why an option of other commands is none here; NULL: it is of none, or has another name here (--bias row: --bias-row FILE). */
+static const char *why_unknown(const char *option)
+{
+    for (int i = 0; i < settings_size_count(); i++)
+        if (strcmp(settings_size_at(i)->option, option) == 0)
+            return "the files of the inputs say the sizes";
+    for (int i = 0; i < settings_count(); i++) {
+        const spk_field_kind kind = settings_at(i)->kind;
+        if (strcmp(settings_at(i)->option, option) != 0 || kind == SPK_FIELD_PART || kind == SPK_FIELD_DTYPE)
+            continue;
+        if (kind == SPK_FIELD_LAYOUT || kind == SPK_FIELD_BLOCK_LAYOUT || kind == SPK_FIELD_LD)
+            return "'run' reads the inputs from files, and lays them as it needs them";
+        return "'run' computes one item of one head, whole, from files; a mask is the blocks of --at FILE";
+    }
+    return NULL;
+}
+
 static int field_options(args_option *options, run_flags *f)
 {
     args_option all[SETTINGS_MOST];
     int count = 0;
     (void)settings_options(all, f->set);
-    for (int i = 0; i < settings_count(); i++) {
-        const spk_field_kind kind = settings_at(i)->kind;
-        if ((kind == SPK_FIELD_CHOICE || kind == SPK_FIELD_TRANS || kind == SPK_FIELD_REAL) && !settings_is_of_groups(settings_at(i)) &&
-            !of_line(settings_at(i)))
+    for (int i = 0; i < settings_count(); i++)
+        if (is_taken(settings_at(i)))
             options[count++] = all[i];
-    }
     f->slot_count = run_list_slots(f->slots);
     for (int i = 0; i < f->slot_count; i++)
         options[count++] = (args_option){f->slots[i].option, 0, ARGS_MATRIX, &f->slots[i].path, "FILE", 0, 0, f->slots[i].help};
@@ -197,6 +225,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     for (size_t i = 0; i < sizeof(last) / sizeof(*last); i++)
         options[count++] = last[i];
     args_add(a, "Product", options, count);
+    a->why_unknown = why_unknown;
     cli_common_options(a, app, HEEDS_ALL);
     int code = args_parse(a, argc, argv);
     if (code != ARGS_GO)

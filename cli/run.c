@@ -326,6 +326,8 @@ static void describe(const run_flags *f, run_data *r)
             continue;
         if (field->kind == SPK_FIELD_CHOICE || field->kind == SPK_FIELD_TRANS)
             operation_put(field, &r->given, f->set[i].index);
+        else if (field->kind == SPK_FIELD_COUNT)
+            operation_put(field, &r->given, f->set[i].whole);
         else if (field->kind == SPK_FIELD_REAL)
             operation_put_real(field, &r->given, f->set[i].real);
         else if (strcmp(settings_at(i)->key, "dtype") == 0)

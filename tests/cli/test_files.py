@@ -232,6 +232,14 @@ class Run(CliTest):
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
         self.check_close(self.read_array(self.path("lse.mtx")), sums)
         line = ["run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--budget", "0.1"]
+        for band, seen in ((["--causal", "--window-left", "3", "--sinks", "2"], lambda i, j: j <= i + 2 and (j > i - 1 or j < 2)),
+                           (["--window-left", "2", "--window-right", "2"], lambda i, j: i < j < i + 4)):
+            self.cli(*line, "--scale", "0.25", "--diagonal", "bottom_right", *band, "-o", "o.mtx")
+            wanted = []
+            for i, row in enumerate(q):
+                e = {j: math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in range(9) if seen(i, j)}
+                wanted.append([sum(w * v[j][c] for j, w in e.items()) / sum(e.values()) for c in range(3)])
+            self.check_close(self.read_array(self.path("o.mtx")), wanted)
         for more, why in ((["--softcap", "3"], "--softcap goes with --soft-cap"), (["--softcap", "1"], "--softcap goes with --soft-cap"),
                           (["--soft-cap"], "--soft-cap goes with --softcap")):
             self.assertIn(why, self.cli(*line, "-o", "o.mtx", *more, code=2).stderr)
