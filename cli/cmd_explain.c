@@ -10,8 +10,8 @@
 static const char about[] =
     "Shows why the stored choice for a problem's class won: every candidate with its time, what lost and by how much,\n"
     "what was refused and why, how old the evidence is. Runs nothing; exits 1 where the store does not know the class.\n"
-    "Of attention with a mask also what that keeps, and its time against full attention's: measured where the store knows\n"
-    "both, else estimated.";
+    "Of attention with a mask also what that keeps, and its time against the same attention's without it: measured where\n"
+    "the store knows both, else estimated. A time with ~ is a first look, which does not compare with those of the rounds.";
 
 int cmd_explain(cli *app, int argc, char **argv)
 {

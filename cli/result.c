@@ -55,11 +55,17 @@ void result_release(result *r)
     *r = (result){.chosen = -1};
 }
 
-/* Measured in interleaved rounds, then screened only (on a part of the work, maybe), then by how far it got. */
+/* The store keeps no samples, but their spread. */
+bool result_is_first_look(const result_row *row)
+{
+    return row->median_us > 0 && (row->status == SPK_CANDIDATE_PRUNED || (row->sample_count == 0 && row->spread_us <= 0));
+}
+
+/* Measured in interleaved rounds, then at a first look, then by how far it got. */
 static int rank(const result_row *row)
 {
     if (row->median_us > 0)
-        return row->status == SPK_CANDIDATE_PRUNED;
+        return result_is_first_look(row);
     return 2 + (int)row->status;
 }
 
@@ -224,7 +230,7 @@ int result_best_dense(const result *r)
 {
     int best = -1;
     for (int i = 0; i < r->count; i++)
-        if (r->rows[i].kind == SPK_KIND_DENSE && r->rows[i].median_us > 0 && (best < 0 || r->rows[i].median_us < r->rows[best].median_us))
+        if (r->rows[i].kind == SPK_KIND_DENSE && r->rows[i].median_us > 0 && (best < 0 || better(&r->rows[i], &r->rows[best]) < 0))
             best = i;
     return best;
 }

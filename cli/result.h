@@ -34,7 +34,11 @@ typedef struct result {
     char *summary, *class_key;
 } result;
 
-/* Copies a report. Rows measured in interleaved rounds come first, the fastest ahead, then those that were screened only, then the others.
+/* Whether the time is of a few runs, maybe of a part of the work, before the interleaved rounds: it does not compare with times of those.
+ */
+bool result_is_first_look(const result_row *row);
+
+/* Copies a report. Rows measured in interleaved rounds come first, the fastest ahead, then those with a first look only, then the others.
  * best_only: one row a kernel, the first (the chosen one, for its kernel). */
 spk_status result_from_report(const spk_report *report, bool best_only, result *out);
 
@@ -42,7 +46,7 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
 spk_status result_renew(result *r, const spk_report *later);
 void result_release(result *r);
 
-/* The first dense row that was measured (the fastest), or -1. */
+/* The fastest dense row of the interleaved rounds, else of those with a first look; -1: none was measured. */
 int result_best_dense(const result *r);
 
 /* One element of "results". */

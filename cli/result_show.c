@@ -24,6 +24,12 @@ static json_t *ratios_json(const result *r)
     return o;
 }
 
+/* A first look has none, unless it was at several runs. */
+static bool has_spread(const result_row *row)
+{
+    return !result_is_first_look(row) || row->spread_us > 0;
+}
+
 static json_t *row_json(const problem *p, const result *r, int index)
 {
     const result_row *row = &r->rows[index];
@@ -36,7 +42,7 @@ static json_t *row_json(const problem *p, const result *r, int index)
     json_put(o, "status", json_string(result_status_name(row->status)));
     json_put(o, "why", json_text(row->why));
     json_put(o, "median_us", timed ? json_number(row->median_us) : json_null());
-    json_put(o, "spread_us", timed ? json_number(row->spread_us) : json_null());
+    json_put(o, "spread_us", timed && has_spread(row) ? json_number(row->spread_us) : json_null());
     json_put(o, "prepare_us", timed ? json_number(row->prepare_us) : json_null());
     json_put(o, "tflops", rate(problem_flops(p), row->median_us));
     json_put(o, "dense_equivalent_tflops", rate(problem_dense_flops(p), row->median_us));
@@ -104,39 +110,51 @@ static bool is_shown(const cli *app, const result *r, int index)
     return app->all || index == r->chosen || row->median_us > 0 || ended_badly || cli_names(app, row->name);
 }
 
-static void put_row(table *t, const problem *p, const result *r, int index, double dense_us)
+/* Whether both times are of the rounds, or both of a first look. */
+static bool compare(const result_row *a, const result_row *b)
+{
+    return result_is_first_look(a) == result_is_first_look(b);
+}
+
+static void put_times(table *t, const problem *p, const result *r, const result_row *row, int dense)
+{
+    const double least = least_us(r, row), gflops = problem_flops(p) / row->median_us * 1e-3;
+    table_cell(t, MEDIAN, "%s%.*f", result_is_first_look(row) ? "~" : "", digits_of(row->median_us), row->median_us);
+    if (least > 0)
+        table_cell(t, LEAST, "%.*f", digits_of(least), least);
+    if (has_spread(row))
+        table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-",
+                   row->spread_us < 10    ? 2
+                   : row->spread_us < 100 ? 1
+                                          : 0,
+                   row->spread_us);
+    table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
+    if (dense >= 0 && compare(row, &r->rows[dense])) {
+        const double dense_us = r->renewed && !row->renewed ? r->stored_dense_us : r->rows[dense].median_us; /* of one day */
+        if (dense_us > 0)
+            table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
+    }
+    if (compare(row, &r->rows[0])) /* rows are in order: the first is the fastest */
+        table_bar(t, r->rows[0].median_us / row->median_us);
+}
+
+static void put_row(table *t, const problem *p, const result *r, int index, int dense)
 {
     int count = alike(r, index);
     if (count == 0)
         return;
     const result_row *row = &r->rows[index];
     bool timed = row->median_us > 0, chosen = index == r->chosen, fine = row->status == SPK_CANDIDATE_OK;
-    double gflops = timed ? problem_flops(p) / row->median_us * 1e-3 : 0;
     table_row(t, chosen ? TABLE_GOOD : timed && fine ? TABLE_PLAIN : TABLE_FAINT);
     table_cell(t, NAME, "%s%s", chosen ? "> " : "  ", row->name);
     if (count > 1)
         table_cell(t, PARAMS, "%d combinations", count);
     else
         table_cell(t, PARAMS, "%s", row->params);
-    if (timed) {
-        const double least = least_us(r, row);
-        table_cell(t, MEDIAN, "%.*f", digits_of(row->median_us), row->median_us);
-        if (least > 0)
-            table_cell(t, LEAST, "%.*f", digits_of(least), least);
-        table_cell(t, SPREAD, "%s%.*f", term_utf8() ? "\u00b1" : "+-",
-                   row->spread_us < 10    ? 2
-                   : row->spread_us < 100 ? 1
-                                          : 0,
-                   row->spread_us);
-        table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
-        if (r->renewed && !row->renewed) /* times of one day are compared */
-            dense_us = r->stored_dense_us;
-        if (dense_us > 0)
-            table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
-        table_bar(t, r->rows[0].median_us / row->median_us); /* rows are in order: the first is the fastest */
-    } else {
+    if (timed)
+        put_times(t, p, r, row, dense);
+    else
         table_cell(t, MEDIAN, "-");
-    }
     if (row->why && (row->status == SPK_CANDIDATE_NOT_ELIGIBLE || row->status == SPK_CANDIDATE_NOT_APPLICABLE))
         table_remark(t, "%s", row->why);
     else if (!fine || row->why)
@@ -203,6 +221,43 @@ static void print_left_out(const cli *app, const result *r, int count)
     free(text);
 }
 
+/* What "~" means, where it stands. */
+static void print_first_looks(const cli *app, const result *r)
+{
+    int looks = 0, of_rounds = 0;
+    for (int i = 0; i < r->count; i++) {
+        looks += is_shown(app, r, i) && result_is_first_look(&r->rows[i]);
+        of_rounds += r->rows[i].median_us > 0 && !result_is_first_look(&r->rows[i]);
+    }
+    if (looks == 0)
+        return;
+    char *text = cli_format("~: a first look, at a few runs or at a part of the work%s",
+                            of_rounds > 0 ? ". It does not compare with the times of the interleaved rounds, which came later: the "
+                                            "machine's pace changes meanwhile."
+                                          : "; there were no interleaved rounds.");
+    putchar('\n');
+    term_paragraph(text, 0);
+    free(text);
+}
+
+/* Evidence of a busy machine may have a row ahead of the chosen one. While it is fresh, the table has the least times. */
+static void print_choice_by_least(const result *r)
+{
+    const result_row *chosen = r->chosen >= 0 ? &r->rows[r->chosen] : NULL;
+    if (!chosen || r->provisional != SPK_PROVISIONAL_LOAD || r->renewed || least_us(r, chosen) > 0 || result_is_first_look(chosen))
+        return;
+    for (int i = 0; i < r->count; i++) {
+        const result_row *row = &r->rows[i];
+        if (row->status != SPK_CANDIDATE_OK || row->median_us >= chosen->median_us || row->median_us <= 0 || result_is_first_look(row))
+            continue;
+        putchar('\n');
+        term_paragraph("A smaller median than the chosen one's is no mistake: other programs used the processors, so that the choice went "
+                       "by the least time of each, which the store does not keep.",
+                       0);
+        return;
+    }
+}
+
 void result_print(cli *app, const problem *p, const result *r)
 {
     table_column columns[SHOWN] = {
@@ -216,15 +271,21 @@ void result_print(cli *app, const problem *p, const result *r)
     print_heading(app, p, r);
     table *t = table_make(columns, SHOWN);
     int left_out = 0, shown = 0;
+    bool has_least = false;
     for (int i = 0; i < r->count; i++) {
         shown += is_shown(app, r, i);
+        has_least = has_least || least_us(r, &r->rows[i]) > 0;
         left_out += !is_shown(app, r, i);
         if (is_shown(app, r, i))
-            put_row(t, p, r, i, dense >= 0 ? r->rows[dense].median_us : 0);
+            put_row(t, p, r, i, dense);
     }
+    if (!has_least)
+        table_hide(t, LEAST);
     if (shown > 0)
         table_print(t, 0);
     table_release(&t);
+    print_first_looks(app, r);
+    print_choice_by_least(r);
     if (left_out > 0)
         print_left_out(app, r, left_out);
     if (r->summary[0]) {

@@ -21,6 +21,7 @@ typedef struct table_line {
 
 struct table {
     table_column columns[MAX_COLUMNS];
+    bool hidden[MAX_COLUMNS];
     int count, rows, capacity;
     table_line *lines;
 };
@@ -45,6 +46,11 @@ void table_release(table **t)
     free((*t)->lines);
     free(*t);
     *t = NULL;
+}
+
+void table_hide(table *t, int column)
+{
+    t->hidden[column] = true;
 }
 
 void table_row(table *t, table_style style)
@@ -153,6 +159,10 @@ static void fit_widths(const table *t, int available_width, int *widths)
                 widths[c] = term_columns(t->lines[r].cells[c]);
         if (t->columns[c].stretch)
             widths[c] = MIN_STRETCH;
+        if (t->hidden[c]) {
+            widths[c] = 0;
+            continue;
+        }
         total += widths[c] + (c ? 2 : 0);
     }
     while (total > available_width) {

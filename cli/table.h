@@ -19,6 +19,9 @@ typedef struct table table;
 table *table_make(const table_column *columns, int count);
 void table_release(table **t);
 
+/* Leaves out a column, which is not the first. */
+void table_hide(table *t, int column);
+
 /* Starts a row; the cells are then set one by one (missing ones are empty). */
 void table_row(table *t, table_style style);
 __attribute__((format(printf, 3, 4))) void table_cell(table *t, int column, const char *format, ...);

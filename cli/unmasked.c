@@ -26,14 +26,22 @@ static double predicted(const cli *app, const problem *p)
     return least;
 }
 
+/* The time of a result's choice; 0: there is none. *shaky: whether that says little. */
+static double time_of(const result *r, bool *shaky)
+{
+    const result_row *chosen = r->chosen >= 0 ? &r->rows[r->chosen] : NULL;
+    *shaky = *shaky || r->provisional != SPK_PROVISIONAL_NO || (chosen && result_is_first_look(chosen));
+    return chosen ? chosen->median_us : 0;
+}
+
 /* The time of the stored choice; 0: there is none. */
-static double measured(const cli *app, const problem *p)
+static double measured(const cli *app, const problem *p, bool *shaky)
 {
     spk_report *report = NULL;
     result r = {.chosen = -1};
     double us = 0;
     if (problem_explain(app, p, &report) == SPK_OK && result_from_report(report, false, &r) == SPK_OK) {
-        us = r.chosen >= 0 ? r.rows[r.chosen].median_us : 0;
+        us = time_of(&r, shaky);
         result_release(&r);
     }
     spk_report_destroy(&report);
@@ -59,10 +67,10 @@ bool unmasked_find(const cli *app, const problem *p, const result *r, unmasked *
     if (!p->pattern || p->op->info.takes_pattern != SPK_PATTERN_OPTIONAL || !without(app, p, &whole) || !(whole.numbers.flops > 0))
         return false;
     u.kept = p->numbers.flops / whole.numbers.flops;
-    u.masked_us = r->chosen >= 0 ? r->rows[r->chosen].median_us : 0;
-    u.whole_us = measured(app, &whole);
+    u.masked_us = time_of(r, &u.is_shaky);
+    u.whole_us = measured(app, &whole, &u.is_shaky);
     if (u.masked_us <= 0 || u.whole_us <= 0) {
-        u.is_measured = false;
+        u.is_measured = u.is_shaky = false;
         u.masked_us = predicted(app, p);
         u.whole_us = predicted(app, &whole);
     }
@@ -70,13 +78,20 @@ bool unmasked_find(const cli *app, const problem *p, const result *r, unmasked *
     return u.masked_us > 0 && u.whole_us > 0;
 }
 
+static const char *source_of(const unmasked *u)
+{
+    if (!u->is_measured)
+        return "both are the cost model's estimates and no times of the table, as the store does not know the attention without the mask";
+    return u->is_shaky ? "both measured, but on a busy machine or for too short a time: the ratio says little" : "both measured";
+}
+
 void unmasked_print(const unmasked *u)
 {
     const double ratio = u->masked_us / u->whole_us;
-    char *text =
-        cli_format("The mask keeps %.3g %% of the pairs and takes %.2f of the time of full attention, %.0f us for %.0f us (%s). %s",
-                   100 * u->kept, ratio, u->masked_us, u->whole_us, u->is_measured ? "both measured" : "the cost model's estimate",
-                   ratio >= 1 ? "Full attention is the faster one: the mask saves nothing." : "");
+    char *text = cli_format("The mask keeps %.3g %% of the pairs and takes %.2f of the time of the same attention without it, %.0f us for "
+                            "%.0f us (%s).%s",
+                            100 * u->kept, ratio, u->masked_us, u->whole_us, source_of(u),
+                            ratio >= 1 ? " Without the mask it is faster: the mask saves nothing." : "");
     putchar('\n');
     term_paragraph(text, 0);
     free(text);

@@ -8,6 +8,7 @@ typedef struct unmasked {
     double kept; /* share of the pairs that the problem without the mask has */
     double masked_us, whole_us;
     bool is_measured; /* both, by the store; else both are the cost model's */
+    bool is_shaky;    /* measured, but one of them on a busy machine, or at a first look */
 } unmasked;
 
 /* false: the problem has no mask, or nothing is known. Runs nothing. r: the problem's stored result. */
