@@ -217,8 +217,27 @@ static void test_long_sddmm(void **state)
     }
 }
 
+/* A Y that is several second caches large, and threads that copy it each for itself, or share a copy. */
+static void test_wide_sddmm(void **state)
+{
+    (void)state;
+    spk_context *const two = context;
+    ok(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 5}, &context));
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        spk_rng rng;
+        sddmm_case t = {.b = {.rows = 150, .cols = 9000, .block_rows = seed % 2 ? 24 : 50, .block_cols = 30}};
+        spk_rng_seed(&rng, 5000 + seed);
+        draw_blocks(&rng, &t.b, seed < 5 ? 0.1 : 0.002);
+        draw_sddmm(&rng, &t, pick(&rng, 200, 350), 1);
+        assert_true(run_sddmm(&t, seed) >= 1);
+        free_sddmm(&t);
+    }
+    spk_context_destroy(&context);
+    context = two;
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sddmm), cmocka_unit_test(test_long_sddmm)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sddmm), cmocka_unit_test(test_long_sddmm), cmocka_unit_test(test_wide_sddmm)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -27,10 +27,9 @@
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    (void)device;
     if (problem->a.dtype != SPK_BF16)
         *why = "it is for bf16";
-    return *why == NULL && sddmm_applicable(problem, SDDMM_TUNED(ROW, params), &machine_f32, why);
+    return *why == NULL && sddmm_applicable(problem, device, SDDMM_TUNED(ROW, params), &machine_f32, why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

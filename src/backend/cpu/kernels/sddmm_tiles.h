@@ -6,56 +6,11 @@ typedef struct S(sddmm_run) {
     const spk_bound *bound;
     const spk_args *args;
     const sddmm_state *state;
-    REAL *y, *x, *sums;
-    int64_t k0, k1; /* the rows of Y that are packed */
-    bool adds_up;   /* the sums are there: they are added and finished */
-#if TILE_PAIRED
-    atomic_int least; /* of Y's numbers that are packed */
-#endif
+    REAL *workspace, *y, *sums; /* of the workers; what they share; of all blocks, where they are kept */
+    atomic_int *packed;
+    strip_queue queue;
+    int64_t k0, k1; /* the rows of Y that are taken */
 } S(sddmm_run);
-
-/* Elements of a panel's column: rows of Y, or pairs. */
-static int64_t S(sddmm_chunk)(const sddmm_state *state)
-{
-    return tile_ceil(state->chunk, T(machine).step);
-}
-
-/* Some rows of Y for all block columns: Y is read along its rows. */
-static void S(sddmm_pack_task)(void *arg, int64_t task)
-{
-    S(sddmm_run) *run = arg;
-    const sddmm_state *state = run->state;
-    const spk_problem *problem = &run->bound->problem;
-    const spk_bsr_view *view = &run->bound->view;
-    const bool row_major = problem->b.layout == SPK_ROW_MAJOR;
-#if TILE_PAIRED
-    S(pair_least) least = S(least_of_none)();
-#endif
-    const int64_t begin = task * TILE_PACK_ROWS, rows = run->k1 - run->k0,
-                  end = begin + TILE_PACK_ROWS < rows ? begin + TILE_PACK_ROWS : rows;
-    for (int64_t block = 0; block < view->grid_cols; block++)
-        for (int64_t panel = 0; panel < state->panels; panel++) {
-            const int64_t start = state->starts[panel], inside = start * T(lanes), column = block * view->block_cols + inside;
-            const int64_t in_block = view->block_cols - inside, in_y = problem->n - column, columns = in_block < in_y ? in_block : in_y;
-            if (columns <= 0) /* all of it hangs over */
-                continue;
-            const STORED *y =
-                (const STORED *)run->args->b + (row_major ? run->k0 * problem->b.ld + column : run->k0 + column * problem->b.ld);
-            REAL *to = run->y + (block * state->vectors + start) * S(sddmm_chunk)(state) * T(lanes);
-            const int width = (int)(state->starts[panel + 1] - start);
-#if TILE_PAIRED
-            const S(pair_rows) pairs = {2, rows}; /* no gaps */
-            S(pack_pairs)(&pairs, problem->b.layout, y, problem->b.ld, begin / 2, tile_ceil(end, 2), width, columns, to, &least);
-#else
-            S(pack)(problem->b.layout, y, problem->b.ld, begin, end, width, columns, to);
-#endif
-        }
-#if TILE_PAIRED
-    const int found = S(least_number)(least);
-    for (int before = atomic_load(&run->least); found < before && !atomic_compare_exchange_weak(&run->least, &before, found);)
-        continue;
-#endif
-}
 
 /* Some rows of X, columns k0 .. k0 + depth: in place, or a copy in which lines lie side by side as they do in X. */
 typedef struct S(sddmm_x) {
@@ -98,33 +53,143 @@ static void S(sddmm_take_x)(const S(sddmm_run) *run, int64_t row0, int64_t rows,
     x->col_stride = row_major ? 1 : stride;
 }
 
-/* A part of K among the rows of Y that are packed, and the sums that it has. */
-typedef struct S(sddmm_range) {
-    int64_t k0, k1;
-    REAL *sums;
-} S(sddmm_range);
+/* A thread at work: on a slice, -1 for none yet, and a part of K. */
+typedef struct S(sddmm_worker) {
+    const S(sddmm_run) *run;
+    int64_t slice, part;
+    strip_range columns; /* block columns of the slice */
+    int64_t k0, k1;      /* rows of Y */
+    int64_t y0;          /* the first that is packed */
+    REAL *y, *sums;
+    atomic_int *packed; /* of each block column and step: whether it is packed; of pairs, the least of its numbers */
+    S(sddmm_x) x;
+} S(sddmm_worker);
 
-static S(sddmm_range) S(sddmm_part)(const S(sddmm_run) *run, int64_t part)
+/* What is known of the step of a block column that begins with row k. */
+static atomic_int *S(sddmm_packed)(const S(sddmm_worker) *worker, int64_t block_column, int64_t k)
 {
-    const sddmm_state *state = run->state;
-    const int64_t rows = run->k1 - run->k0, steps = state->depth > 0 ? tile_ceil(rows, state->depth) : 0;
-    const int64_t begin = steps * part / state->splits * state->depth, end = steps * (part + 1) / state->splits * state->depth;
-    return (S(sddmm_range)){run->k0 + begin, end < rows ? run->k0 + end : run->k1,
-                            run->sums + part * run->bound->view.nnzb * state->sum_elements};
+    const sddmm_state *state = worker->run->state;
+    return &worker->packed[(block_column - worker->columns.begin) * state->steps + (k - worker->y0) / state->depth];
 }
 
-/* A step of one stored block: the sums from X and the rows of packed Y from k0 on, beside those that are there already unless they are the
- * first. */
-static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int64_t p, int64_t k0, int64_t depth, const S(sddmm_x) *x,
-                           REAL *all, bool first)
+/* Where the panel of a block column that begins with this vector is packed. */
+static REAL *S(sddmm_panel)(const S(sddmm_worker) *worker, int64_t block_column, int64_t vector)
+{
+    const sddmm_state *state = worker->run->state;
+    return worker->y + ((block_column - worker->columns.begin) * state->vectors + vector) * state->packed_rows * T(lanes);
+}
+
+/* Rows k0 .. k1 - 1, which are of one step, of a block column. */
+static void S(sddmm_pack)(const S(sddmm_worker) *worker, int64_t block_column, int64_t k0, int64_t k1)
+{
+    const sddmm_state *state = worker->run->state;
+    const spk_problem *problem = &worker->run->bound->problem;
+    const int64_t block_cols = worker->run->bound->view.block_cols, begin = k0 - worker->y0, end = k1 - worker->y0;
+    atomic_int *packed = S(sddmm_packed)(worker, block_column, k0);
+    int found = 0;
+#if TILE_PAIRED
+    S(pair_least) least = S(least_of_none)();
+#endif
+    for (int64_t panel = 0; panel < state->panels; panel++) {
+        const int64_t start = state->starts[panel], inside = start * T(lanes), column = block_column * block_cols + inside;
+        const int64_t in_block = block_cols - inside, in_y = problem->n - column, columns = in_block < in_y ? in_block : in_y;
+        if (columns <= 0) /* all of it hangs over */
+            break;
+        const STORED *y = (const STORED *)worker->run->args->b +
+                          (problem->b.layout == SPK_ROW_MAJOR ? worker->y0 * problem->b.ld + column : worker->y0 + column * problem->b.ld);
+        REAL *to = S(sddmm_panel)(worker, block_column, start);
+        const int width = (int)(state->starts[panel + 1] - start);
+#if TILE_PAIRED
+        const S(pair_rows) pairs = {2, worker->run->k1 - worker->y0}; /* no gaps */
+        S(pack_pairs)(&pairs, problem->b.layout, y, problem->b.ld, begin / 2, tile_ceil(end, 2), width, columns, to, &least);
+#else
+        S(pack)(problem->b.layout, y, problem->b.ld, begin, end, width, columns, to);
+#endif
+    }
+#if TILE_PAIRED
+    found = S(least_number)(least);
+#endif
+    for (int before = atomic_load_explicit(packed, memory_order_relaxed);
+         (before == SDDMM_NOT_PACKED || found < before) && !atomic_compare_exchange_weak(packed, &before, found);)
+        continue;
+}
+
+/* Some rows of a step for all block columns of the slice: along the rows of a row-major Y, where a column is a line of as many pages. */
+static void S(sddmm_pack_rows)(const S(sddmm_worker) *worker, int64_t k0, int64_t k1)
+{
+    for (int64_t column = worker->columns.begin; column < worker->columns.end; column++)
+        S(sddmm_pack)(worker, column, k0, k1);
+}
+
+static void S(sddmm_pack_slice)(const S(sddmm_worker) *worker)
+{
+    const int64_t depth = worker->run->state->depth;
+    for (int64_t step = worker->k0; step < worker->k1; step += depth) {
+        const int64_t end = step + depth < worker->k1 ? step + depth : worker->k1;
+        for (int64_t k0 = step; k0 < end; k0 += TILE_PACK_ROWS)
+            S(sddmm_pack_rows)(worker, k0, k0 + TILE_PACK_ROWS < end ? k0 + TILE_PACK_ROWS : end);
+    }
+}
+
+/* A worker with the copy that all share. */
+static S(sddmm_worker) S(sddmm_sharer)(const S(sddmm_run) *run)
+{
+    return (S(sddmm_worker)){
+        .run = run, .slice = -1, .columns = {0, run->bound->view.grid_cols}, .y0 = run->k0, .y = run->y, .packed = run->packed};
+}
+
+/* Some rows for it: steps are whole tasks, but for the last. */
+static void S(sddmm_pack_task)(void *arg, int64_t task)
+{
+    const S(sddmm_run) *run = arg;
+    const S(sddmm_worker) worker = S(sddmm_sharer)(run);
+    const int64_t pieces = tile_ceil(run->state->depth, TILE_PACK_ROWS), step = run->k0 + task / pieces * run->state->depth,
+                  k0 = step + task % pieces * TILE_PACK_ROWS;
+    int64_t k1 = k0 + TILE_PACK_ROWS < step + run->state->depth ? k0 + TILE_PACK_ROWS : step + run->state->depth;
+    k1 = k1 < run->k1 ? k1 : run->k1;
+    if (k0 < k1)
+        S(sddmm_pack_rows)(&worker, k0, k1);
+}
+
+/* Goes on to a slice and a part of K, where `left` strips of blocks are to be computed in that slice and those behind it: the whole slice
+ * is packed where that many have use for it, else a block column when it is met. */
+static void S(sddmm_begin_slice)(S(sddmm_worker) *worker, const sddmm_piece *piece, int64_t left)
+{
+    const S(sddmm_run) *run = worker->run;
+    const sddmm_state *state = run->state;
+    if (worker->slice == piece->slice && worker->part == piece->part)
+        return;
+    const strip_range steps =
+        strip_part(state->depth > 0 ? tile_ceil(run->k1 - run->k0, state->depth) : 0, piece->part, state->runs.splits);
+    worker->slice = piece->slice;
+    worker->part = piece->part;
+    worker->k0 = run->k0 + steps.begin * state->depth;
+    worker->k1 = run->k0 + steps.end * state->depth < run->k1 ? run->k0 + steps.end * state->depth : run->k1;
+    if (!state->own)
+        return;
+    worker->y0 = worker->k0;
+    worker->columns = strip_part(run->bound->view.grid_cols, piece->slice, state->runs.slices);
+    sddmm_forget(worker->packed, state->flags);
+    if (left >= (worker->columns.end - worker->columns.begin) * state->runs.strips)
+        S(sddmm_pack_slice)(worker);
+}
+
+/* A step of a strip of one stored block: the sums from X and the rows of Y from k0 on, beside those that are there already unless they are
+ * the first. */
+static void S(sddmm_block)(const S(sddmm_worker) *worker, const tile_split *split, int64_t block_column, int64_t k0, int64_t depth,
+                           REAL *to, bool first)
 {
     static const int32_t first_column = 0;
-    const sddmm_state *state = run->state;
-    const int64_t stride = state->vectors * T(lanes), block_column = run->bound->view.columns[p];
+    const sddmm_state *state = worker->run->state;
+    const S(sddmm_x) *x = &worker->x;
+    const int64_t stride = state->vectors * T(lanes);
     REAL step[sizeof(T(vec)) / sizeof(REAL) * T(accumulators)] __attribute__((aligned(64)));
     T(tile_job) job = {.columns = &first_column, .blocks = 1, .depth = tile_ceil(depth, T(machine).step), .edge_column = -1, .alpha = 1};
+    atomic_int *packed = depth > 0 ? S(sddmm_packed)(worker, block_column, k0) : NULL;
+    if (depth > 0 && atomic_load_explicit(packed, memory_order_relaxed) == SDDMM_NOT_PACKED)
+        S(sddmm_pack)(worker, block_column, k0, k0 + depth);
 #if TILE_PAIRED
-    const bool exact = depth > 0 && !S(pairs_are_exact)(x->least, atomic_load(&((S(sddmm_run) *)run)->least));
+    const bool exact = depth > 0 && !S(pairs_are_exact)(x->least, atomic_load_explicit(packed, memory_order_relaxed));
     const T(tile_function)(*const tiles)[T(tallest)] = exact ? T(exact_tiles) : T(tiles);
 #else
     const T(tile_function)(*const tiles)[T(tallest)] = T(tiles);
@@ -133,11 +198,10 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
     job.col_stride = x->col_stride;
     for (int64_t panel = 0; panel < state->panels; panel++) {
         const int64_t start = state->starts[panel];
+        REAL *sums = to + start * T(lanes);
         const int width = (int)(state->starts[panel + 1] - start);
-        REAL *sums = all + p * state->sum_elements + start * T(lanes);
         job.panel_stride = width * T(lanes);
-        job.panel = run->y + (block_column * state->vectors + start) * S(sddmm_chunk)(state) * T(lanes) +
-                    (k0 - run->k0) / T(machine).step * job.panel_stride;
+        job.panel = S(sddmm_panel)(worker, block_column, start) + (k0 - worker->y0) / T(machine).step * job.panel_stride;
         job.values = x->first;
         for (int tile = 0; tile < split->tiles; tile++) {
             const int height = split->low + (tile < split->taller);
@@ -153,63 +217,85 @@ static void S(sddmm_block)(const S(sddmm_run) *run, const tile_split *split, int
     }
 }
 
-/* The sums of the parts of K to those of the first part. */
-static void S(sddmm_add_up)(const S(sddmm_run) *run, int64_t p)
+/* The rows of a strip. */
+static sddmm_rows S(sddmm_strip)(const S(sddmm_run) *run, int64_t block_row, int64_t strip)
 {
-    const sddmm_state *state = run->state;
-    REAL *sums = run->sums + p * state->sum_elements;
-    for (int64_t part = 1; part < state->splits; part++) {
-        const REAL *more = sums + part * run->bound->view.nnzb * state->sum_elements;
-        for (int64_t i = 0; i < state->sum_elements; i += T(lanes))
-            T(store)(sums + i, T(load)(sums + i) + T(load)(more + i));
-    }
+    const int64_t height = run->bound->view.block_rows, left = run->bound->problem.m - block_row * height;
+    const strip_range range = strip_part(height, strip, run->state->runs.strips);
+    const int64_t there = left < range.end ? left - range.begin : range.end - range.begin;
+    return (sddmm_rows){range.begin, there > 0 ? there : 0, range.end};
 }
 
-/* Stored blocks first .. last - 1, all of one block row, and a part of K. */
-static void S(sddmm_row)(const S(sddmm_run) *run, int64_t block_row, int64_t first, int64_t last, int64_t part, S(sddmm_x) *x)
+/* Sums of a strip of stored block p, and of a part of K. */
+static REAL *S(sddmm_sums)(const S(sddmm_run) *run, int64_t p, int64_t strip, int64_t part)
 {
     const sddmm_state *state = run->state;
-    const spk_problem *problem = &run->bound->problem;
-    const int64_t height = run->bound->view.block_rows, row0 = block_row * height,
-                  rows = row0 + height <= problem->m ? height : problem->m - row0;
-    const tile_split split = tile_make_split(&T(machine), (int)rows, state->width);
-    const S(sddmm_range) range = S(sddmm_part)(run, part);
+    return run->sums + ((part * run->bound->view.nnzb + p) * state->runs.strips + strip) * state->strip_elements;
+}
+
+static void S(sddmm_row)(S(sddmm_worker) *worker, const sddmm_piece *piece)
+{
+    const S(sddmm_run) *run = worker->run;
+    const sddmm_state *state = run->state;
+    const sddmm_rows rows = S(sddmm_strip)(run, piece->block_row, piece->strip);
+    const tile_split split = rows.there > 0 ? tile_make_split(&T(machine), (int)rows.there, state->width) : (tile_split){0, 0, 0};
+    const int64_t stride = state->vectors * T(lanes), row0 = piece->block_row * run->bound->view.block_rows + rows.first;
+    const bool ends = state->runs.splits == 1 && run->k1 == run->bound->problem.k;
     bool begins = run->k0 == 0; /* nothing is there yet; without any K, sums of 0 are to be */
-    for (int64_t k0 = range.k0; !run->adds_up && (k0 < range.k1 || begins); begins = false) {
-        const int64_t depth = range.k1 - k0 < state->depth ? range.k1 - k0 : state->depth;
-        if (depth > 0)
-            S(sddmm_take_x)(run, row0, rows, k0, depth, x);
-        for (int64_t p = first; p < last; p++)
-            S(sddmm_block)(run, &split, p, k0, depth, x, range.sums, begins);
+    for (int64_t k0 = worker->k0; k0 < worker->k1 || begins; begins = false) {
+        const int64_t depth = worker->k1 - k0 < state->depth ? worker->k1 - k0 : state->depth;
+        const bool last = k0 + depth >= worker->k1;
+        if (depth > 0 && rows.there > 0)
+            S(sddmm_take_x)(run, row0, rows.there, k0, depth, &worker->x);
+        for (int64_t p = piece->first; p < piece->last; p++) {
+            REAL *sums = state->keeps_sums ? S(sddmm_sums)(run, p, piece->strip, piece->part)
+                                           : worker->sums + (state->steps > 1 ? p - piece->first : 0) * state->strip_elements;
+            if (rows.there > 0)
+                S(sddmm_block)(worker, &split, run->bound->view.columns[p], k0, depth, sums, begins);
+            if (ends && last)
+                S(sddmm_finish)(run->bound, run->args, p, rows, sums, stride);
+        }
         k0 += depth;
     }
-    for (int64_t p = first; (run->adds_up || (state->splits == 1 && run->k1 == problem->k)) && p < last; p++) {
-        S(sddmm_add_up)(run, p);
-        S(sddmm_finish)(run->bound, run->args, p, rows, run->sums + p * state->sum_elements, state->vectors * T(lanes));
-    }
 }
 
-static void S(sddmm_task)(void *arg, int64_t task)
+static void S(sddmm_work)(void *arg, int64_t number)
 {
     const S(sddmm_run) *run = arg;
     const sddmm_state *state = run->state;
-    const spk_bsr_view *view = &run->bound->view;
-    const int64_t run_of_blocks = task % state->parts, end = view->nnzb * (run_of_blocks + 1) / state->parts;
-    S(sddmm_x) x = {.copy = run->x + task * state->x_elements};
-    int64_t p = view->nnzb * run_of_blocks / state->parts, low = 0, high = view->grid_rows;
-    while (high - low > 1) { /* the block row of p: the last one that begins at p or before */
-        const int64_t middle = (low + high) / 2;
-        if (view->offsets[middle] <= p)
-            low = middle;
-        else
-            high = middle;
+    S(sddmm_worker) worker = S(sddmm_sharer)(run);
+    worker.x.copy = run->workspace + number * state->worker_elements;
+    worker.sums = worker.x.copy + state->x_elements;
+    if (state->own) {
+        worker.y = worker.sums + state->sum_elements;
+        worker.packed = (atomic_int *)(void *)(worker.y + state->y_elements);
     }
-    for (int64_t row = low; p < end; row++) {
-        const int64_t last = view->offsets[row + 1] < end ? view->offsets[row + 1] : end;
-        if (p < last)
-            S(sddmm_row)(run, row, p, last, task / state->parts, &x);
-        p = last;
-    }
+    const sddmm_runs *runs = &state->runs;
+    strip_place place = {.slice = -1, .first = number};
+    sddmm_piece piece;
+    while (strip_take(&run->queue, &place))
+        for (sddmm_walk walk = sddmm_walk_run(runs, run->bound->view.nnzb, place.slice * run->queue.units + place.unit);
+             sddmm_next(runs, &walk, &piece);) {
+            S(sddmm_begin_slice)(&worker, &piece, walk.left + piece.last - piece.first);
+            S(sddmm_row)(&worker, &piece);
+        }
+}
+
+/* The sums of the parts of K to those of the first part, and on to D. */
+static void S(sddmm_add_up)(void *arg, int64_t block_row)
+{
+    const S(sddmm_run) *run = arg;
+    const sddmm_state *state = run->state;
+    for (int64_t p = run->bound->view.offsets[block_row]; p < run->bound->view.offsets[block_row + 1]; p++)
+        for (int64_t strip = 0; strip < state->runs.strips; strip++) {
+            REAL *sums = S(sddmm_sums)(run, p, strip, 0);
+            for (int64_t part = 1; part < state->runs.splits; part++) {
+                const REAL *more = S(sddmm_sums)(run, p, strip, part);
+                for (int64_t i = 0; i < state->strip_elements; i += T(lanes))
+                    T(store)(sums + i, T(load)(sums + i) + T(load)(more + i));
+            }
+            S(sddmm_finish)(run->bound, run->args, p, S(sddmm_strip)(run, block_row, strip), sums, state->vectors * T(lanes));
+        }
 }
 
 static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
@@ -217,22 +303,25 @@ static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
     const sddmm_state *state = bound->state;
     const spk_executor *executor = &bound->device->executor;
     const int64_t k = bound->problem.k;
-    S(sddmm_run) run = {.bound = bound, .args = args, .state = state, .y = args->workspace};
     if (bound->view.nnzb == 0)
         return SPK_OK;
-    run.x = run.y + state->y_elements;
-    run.sums = run.x + state->parts * state->splits * state->x_elements;
+    S(sddmm_run) run = {
+        .bound = bound, .args = args, .state = state, .queue = {state->workers, state->runs.count / state->workers, args->workspace}};
+    run.workspace = (REAL *)(void *)(run.queue.counters + state->workers);
+    run.y = run.workspace + state->workers * state->worker_elements;
+    run.packed = (atomic_int *)(void *)(run.y + state->y_elements);
+    run.sums = run.y + (state->own ? 0 : state->y_elements + state->flag_elements);
     do {
         run.k0 = run.k1;
         run.k1 = k - run.k0 < state->chunk ? k : run.k0 + state->chunk;
-#if TILE_PAIRED
-        atomic_store(&run.least, S(LEAST_OF_NONE));
-#endif
-        spk_execute(executor, tile_ceil(run.k1 - run.k0, TILE_PACK_ROWS), S(sddmm_pack_task), &run);
-        spk_execute(executor, state->parts * state->splits, S(sddmm_task), &run);
+        strip_open(&run.queue);
+        if (!state->own && run.k0 < run.k1) {
+            sddmm_forget(run.packed, state->flags);
+            spk_execute(executor, state->steps * tile_ceil(state->depth, TILE_PACK_ROWS), S(sddmm_pack_task), &run);
+        }
+        spk_execute(executor, state->workers, S(sddmm_work), &run);
     } while (run.k1 < k);
-    run.adds_up = true;
-    if (state->splits > 1)
-        spk_execute(executor, state->parts, S(sddmm_task), &run);
+    if (state->runs.splits > 1)
+        spk_execute(executor, bound->view.grid_rows, S(sddmm_add_up), &run);
     return SPK_OK;
 }

@@ -47,8 +47,7 @@ static const tile_machine *machine_of(const spk_problem *problem)
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
-    (void)device;
-    return sddmm_applicable(problem, SDDMM_TUNED(ROW, params), machine_of(problem), why);
+    return sddmm_applicable(problem, device, SDDMM_TUNED(ROW, params), machine_of(problem), why);
 }
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)

@@ -172,7 +172,7 @@ static void multiply(const strip_worker *worker, int64_t block_row)
             strip.exact = exact;
             T(strip_multiply)(&strip, there, panels, state->panel_bytes, state->panels, worker->sums + i * STRIP_ROWS * ld * 4);
         }
-        S(sddmm_finish)(bound, worker->run->args, p, rows, (const REAL *)(const void *)worker->sums, ld);
+        S(sddmm_finish)(bound, worker->run->args, p, (sddmm_rows){0, rows, view->block_rows}, (const REAL *)(const void *)worker->sums, ld);
     }
 }
 
