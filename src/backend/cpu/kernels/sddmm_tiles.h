@@ -305,8 +305,13 @@ static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
     const int64_t k = bound->problem.k;
     if (bound->view.nnzb == 0)
         return SPK_OK;
-    S(sddmm_run) run = {
-        .bound = bound, .args = args, .state = state, .queue = {state->workers, state->runs.count / state->workers, args->workspace}};
+    S(sddmm_run) run = {.bound = bound,
+                        .args = args,
+                        .state = state,
+                        .queue = {.slices = state->workers,
+                                  .units = state->runs.count / state->workers,
+                                  .counters = args->workspace,
+                                  .free_to_leave = !state->own}};
     run.workspace = (REAL *)(void *)(run.queue.counters + state->workers);
     run.y = run.workspace + state->workers * state->worker_elements;
     run.packed = (atomic_int *)(void *)(run.y + state->y_elements);
