@@ -49,7 +49,10 @@ static void test_each_once(void **state)
     spk_rng_seed(&rng, 20261126);
     for (int trial = 0; trial < 2000; trial++) {
         strip_counter counters[MOST_SLICES];
-        strip_queue queue = {1 + (int64_t)spk_rng_below(&rng, MOST_SLICES), (int64_t)spk_rng_below(&rng, MOST_UNITS + 1), counters};
+        strip_queue queue = {.slices = 1 + (int64_t)spk_rng_below(&rng, MOST_SLICES),
+                             .units = (int64_t)spk_rng_below(&rng, MOST_UNITS + 1),
+                             .counters = counters,
+                             .free_to_leave = trial % 2 == 0};
         const int threads = 1 + (int)spk_rng_below(&rng, MOST_THREADS);
         memset(taken, 0, sizeof taken);
         strip_open(&queue);

@@ -27,8 +27,8 @@ enum { SDDMM_MOST_PANELS = 128, SDDMM_PACKED_BYTES = 1 << 23, SDDMM_NOT_PACKED =
 /* Elements between the lines of the copy of X, so that they do not share sets of a cache. */
 enum { SDDMM_GAP = 16 };
 
-/* Runs of a thread; rows of a strip, at least; threads that have copies of their own, at least. */
-enum { SDDMM_RUNS = 4, SDDMM_LEAST_STRIP = 16, SDDMM_OWNERS = 3 };
+/* Runs of a thread; rows of a strip, at least; threads that have copies of their own, at least; sums that wait until they are finished. */
+enum { SDDMM_RUNS = 4, SDDMM_LEAST_STRIP = 16, SDDMM_OWNERS = 3, SDDMM_SUM_BYTES = 1 << 18 };
 
 typedef struct sddmm_state {
     int64_t vectors;                       /* of a row of a block */
@@ -55,22 +55,31 @@ static inline int64_t sddmm_step(sddmm_tunables tuned, int64_t k)
     return k < tuned.depth ? k : tuned.depth;
 }
 
-/* Runs that are wanted; strips of a block's rows, and parts of K of whole steps, so that there are as many. */
-static inline int64_t sddmm_wanted(int threads)
+static inline int64_t sddmm_wanted(int64_t threads)
 {
-    return threads > 1 ? (int64_t)SDDMM_RUNS * threads : 1;
+    return threads > 1 ? SDDMM_RUNS * threads : 1;
 }
 
-static inline int64_t sddmm_strips(int64_t blocks, int block_rows, int64_t wanted)
+/* Into how many a block is cut, `most` at most, so that there are about as many pieces as runs are wanted, or some more where each of the
+ * workers then has equally many. */
+static inline int64_t sddmm_cuts(int64_t blocks, int64_t wanted, int64_t most)
 {
-    const int64_t most = tile_ceil(block_rows, SDDMM_LEAST_STRIP), strips = blocks > 0 ? tile_ceil(wanted, blocks) : 1;
-    return strips < most ? strips : most;
+    const int64_t least = blocks > 0 ? tile_ceil(wanted, blocks) : 1, end = 2 * least - 1 < most ? 2 * least - 1 : most,
+                  workers = tile_ceil(wanted, SDDMM_RUNS);
+    int64_t best = least < end ? least : end > 1 ? end : 1;
+    for (int64_t cuts = best + 1; cuts <= end; cuts++)
+        if (tile_ceil(blocks * cuts, workers) * best < tile_ceil(blocks * best, workers) * cuts)
+            best = cuts;
+    return best;
 }
 
-static inline int64_t sddmm_splits(int64_t strips, int64_t wanted, int64_t steps)
+/* Strips of a block's rows, and parts of K. Tiles are lower in strips, and parts of K cost a pass over the sums: that is nothing where K is
+ * long, and then K alone is cut. */
+static inline void sddmm_cut_blocks(int64_t blocks, int block_rows, int64_t wanted, int64_t steps, sddmm_runs *runs)
 {
-    const int64_t splits = strips > 0 ? wanted / strips : 1;
-    return splits < 1 || steps < 1 ? 1 : splits < steps ? splits : steps;
+    const bool is_long = blocks > 0 && steps >= 2 * tile_ceil(wanted, blocks);
+    runs->strips = is_long ? 1 : sddmm_cuts(blocks, wanted, tile_ceil(block_rows, SDDMM_LEAST_STRIP));
+    runs->splits = sddmm_cuts(blocks * runs->strips, wanted, steps);
 }
 
 /* Slices of the block columns: each in a second cache, and so many that workers read few numbers: of Y, which each packs for itself (a
@@ -121,11 +130,14 @@ static inline void sddmm_measure(spk_bound *bound, sddmm_state *state, const til
     state->keeps_sums = state->chunk < bound->problem.k || state->runs.splits > 1;
     state->packed_rows = tile_ceil(packed, machine->step);
     state->strip_elements = rows * state->vectors * machine->lanes;
+    state->runs.most = SDDMM_SUM_BYTES / (state->strip_elements * element) > 1 ? SDDMM_SUM_BYTES / (state->strip_elements * element) : 1;
+    if (state->runs.most > state->slice_columns)
+        state->runs.most = state->slice_columns;
     state->flags = state->slice_columns * state->steps;
     state->y_elements = tile_ceil(state->slice_columns * state->vectors * machine->lanes * state->packed_rows, 16) * 16;
     state->flag_elements = tile_ceil(state->flags * (int64_t)sizeof(atomic_int), 16 * element) * 16;
     state->x_elements = tile_ceil((rows + SDDMM_GAP) * (state->depth + SDDMM_GAP), 16) * 16;
-    state->sum_elements = state->keeps_sums ? 0 : tile_ceil((state->steps > 1 ? state->slice_columns : 1) * state->strip_elements, 16) * 16;
+    state->sum_elements = state->keeps_sums ? 0 : tile_ceil(state->runs.most * state->strip_elements, 16) * 16;
     state->worker_elements = state->x_elements + state->sum_elements + (state->own ? state->y_elements + state->flag_elements : 0);
     bound->workspace_bytes =
         (size_t)(state->workers * ((int64_t)sizeof(strip_counter) + state->worker_elements * element) +
@@ -155,7 +167,6 @@ static inline spk_status sddmm_bind(spk_bound *bound, sddmm_tunables tuned, cons
     const spk_bsr_view *view = &bound->view;
     const int64_t k = bound->problem.k, lanes = machine->lanes;
     const int threads = spk_problem_flops(&bound->problem) < TILE_SERIAL_FLOPS ? 1 : bound->device->executor.threads;
-    const int64_t wanted = sddmm_wanted(threads), strips = sddmm_strips(view->nnzb, view->block_rows, wanted);
     sddmm_state *state = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
@@ -170,8 +181,8 @@ static inline spk_status sddmm_bind(spk_bound *bound, sddmm_tunables tuned, cons
     state->steps = state->depth > 0 ? tile_ceil(state->chunk, state->depth) : 1;
     state->workers = threads;
     state->own = tuned.own;
-    state->runs =
-        (sddmm_runs){.count = wanted, .strips = strips, .splits = sddmm_splits(view->nnzb * strips, wanted, state->steps), .slices = 1};
+    state->runs = (sddmm_runs){.count = sddmm_wanted(threads), .slices = 1};
+    sddmm_cut_blocks(view->nnzb, view->block_rows, state->runs.count, state->steps, &state->runs);
     if (tuned.own) {
         const double bytes = (double)(state->chunk * machine->element_bytes) / machine->step;
         state->runs.slices =
@@ -198,9 +209,9 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
                  rows = (double)tile_grid_rows(problem);
     const double packed = k * (double)tile_ceil(pattern->cols, pattern->block_cols) * (double)(vectors * tiles->lanes);
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
-    const int64_t threads = device->executor.threads, wanted = sddmm_wanted((int)threads),
-                  strips = sddmm_strips(pattern->nnzb, pattern->block_rows, wanted),
-                  splits = sddmm_splits(pattern->nnzb * strips, wanted, (int64_t)steps);
+    const int64_t threads = device->executor.threads;
+    sddmm_runs runs;
+    sddmm_cut_blocks(pattern->nnzb, pattern->block_rows, sddmm_wanted(threads), (int64_t)steps, &runs);
     double copies = 1;
     if (tuned.own) {
         const double bytes = (double)tiles->element_bytes / (double)tiles->step * k;
@@ -210,7 +221,8 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     }
     cycles += copies * packed * (double)tiles->element_bytes / (double)tiles->step / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
     cycles += (tuned.copy ? 0.6 : 0.1) * k * (double)pattern->block_rows * rows + blocks * (double)(pattern->block_rows * vectors) * 6;
-    return cost_finish(problem, device, &machine, cycles, blocks * (double)(strips * splits), (splits > 1 ? 2 : 1) + !tuned.own);
+    return cost_finish(problem, device, &machine, cycles, blocks * (double)(runs.strips * runs.splits),
+                       (runs.splits > 1 ? 2 : 1) + !tuned.own);
 }
 
 #endif

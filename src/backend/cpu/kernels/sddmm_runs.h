@@ -18,6 +18,7 @@ typedef struct sddmm_place {
 typedef struct sddmm_runs {
     int64_t count;                  /* of the runs */
     int64_t slices, strips, splits; /* of the block columns, of a block's rows, of K */
+    int64_t most;                   /* blocks of a piece */
     sddmm_segment *segments;        /* in the order of slices */
     int64_t *slice_starts;          /* among the segments, and where the last one ends */
     sddmm_place *places;            /* of the runs */
@@ -94,7 +95,7 @@ static inline void sddmm_free_runs(const spk_mem *mem, sddmm_runs *runs)
     spk_free(mem, runs->places);
 }
 
-/* Count, slices, strips and splits are there, 1 at least. What was allocated is there after an error, too. */
+/* Count, slices, strips, splits and most are there, 1 at least. What was allocated is there after an error, too. */
 static inline spk_status sddmm_make_runs(const spk_mem *mem, const spk_bsr_view *view, sddmm_runs *runs)
 {
     SPK_TRY(sddmm_cut(mem, view, runs));
@@ -124,11 +125,15 @@ static inline bool sddmm_next(const sddmm_runs *runs, sddmm_walk *walk, sddmm_pi
         return false;
     const sddmm_segment *segment = &runs->segments[at->segment];
     const int64_t first = segment->first + at->skipped, there = segment->count - at->skipped,
-                  taken = there < walk->left ? there : walk->left;
+                  most = walk->left < runs->most ? walk->left : runs->most, taken = there < most ? there : most;
     while (at->segment >= runs->slice_starts[walk->slice + 1])
         walk->slice++;
     *piece = (sddmm_piece){at->part, walk->slice, at->strip, segment->block_row, first, first + taken};
     walk->left -= taken;
+    if (taken < there) {
+        at->skipped += taken;
+        return true;
+    }
     at->skipped = 0;
     if (++at->strip == runs->strips) {
         at->strip = 0;

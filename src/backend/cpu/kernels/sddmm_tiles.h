@@ -226,37 +226,38 @@ static sddmm_rows S(sddmm_strip)(const S(sddmm_run) *run, int64_t block_row, int
     return (sddmm_rows){range.begin, there > 0 ? there : 0, range.end};
 }
 
-/* Sums of a strip of stored block p, and of a part of K. */
-static REAL *S(sddmm_sums)(const S(sddmm_run) *run, int64_t p, int64_t strip, int64_t part)
+/* Sums of a strip of stored block p, and of a part of K: kept, or of the piece that the worker is at. */
+static REAL *S(sddmm_kept)(const S(sddmm_run) *run, int64_t p, int64_t strip, int64_t part)
 {
     const sddmm_state *state = run->state;
     return run->sums + ((part * run->bound->view.nnzb + p) * state->runs.strips + strip) * state->strip_elements;
 }
 
+static REAL *S(sddmm_sums)(const S(sddmm_worker) *worker, const sddmm_piece *piece, int64_t p)
+{
+    return worker->run->state->keeps_sums ? S(sddmm_kept)(worker->run, p, piece->strip, piece->part)
+                                          : worker->sums + (p - piece->first) * worker->run->state->strip_elements;
+}
+
+/* Blocks are finished together: stores to D between their products slow those down. */
 static void S(sddmm_row)(S(sddmm_worker) *worker, const sddmm_piece *piece)
 {
     const S(sddmm_run) *run = worker->run;
     const sddmm_state *state = run->state;
     const sddmm_rows rows = S(sddmm_strip)(run, piece->block_row, piece->strip);
     const tile_split split = rows.there > 0 ? tile_make_split(&T(machine), (int)rows.there, state->width) : (tile_split){0, 0, 0};
-    const int64_t stride = state->vectors * T(lanes), row0 = piece->block_row * run->bound->view.block_rows + rows.first;
-    const bool ends = state->runs.splits == 1 && run->k1 == run->bound->problem.k;
+    const int64_t row0 = piece->block_row * run->bound->view.block_rows + rows.first;
     bool begins = run->k0 == 0; /* nothing is there yet; without any K, sums of 0 are to be */
-    for (int64_t k0 = worker->k0; k0 < worker->k1 || begins; begins = false) {
+    for (int64_t k0 = worker->k0; rows.there > 0 && (k0 < worker->k1 || begins); begins = false) {
         const int64_t depth = worker->k1 - k0 < state->depth ? worker->k1 - k0 : state->depth;
-        const bool last = k0 + depth >= worker->k1;
-        if (depth > 0 && rows.there > 0)
+        if (depth > 0)
             S(sddmm_take_x)(run, row0, rows.there, k0, depth, &worker->x);
-        for (int64_t p = piece->first; p < piece->last; p++) {
-            REAL *sums = state->keeps_sums ? S(sddmm_sums)(run, p, piece->strip, piece->part)
-                                           : worker->sums + (state->steps > 1 ? p - piece->first : 0) * state->strip_elements;
-            if (rows.there > 0)
-                S(sddmm_block)(worker, &split, run->bound->view.columns[p], k0, depth, sums, begins);
-            if (ends && last)
-                S(sddmm_finish)(run->bound, run->args, p, rows, sums, stride);
-        }
+        for (int64_t p = piece->first; p < piece->last; p++)
+            S(sddmm_block)(worker, &split, run->bound->view.columns[p], k0, depth, S(sddmm_sums)(worker, piece, p), begins);
         k0 += depth;
     }
+    for (int64_t p = piece->first; state->runs.splits == 1 && run->k1 == run->bound->problem.k && p < piece->last; p++)
+        S(sddmm_finish)(run->bound, run->args, p, rows, S(sddmm_sums)(worker, piece, p), state->vectors * T(lanes));
 }
 
 static void S(sddmm_work)(void *arg, int64_t number)
@@ -288,9 +289,9 @@ static void S(sddmm_add_up)(void *arg, int64_t block_row)
     const sddmm_state *state = run->state;
     for (int64_t p = run->bound->view.offsets[block_row]; p < run->bound->view.offsets[block_row + 1]; p++)
         for (int64_t strip = 0; strip < state->runs.strips; strip++) {
-            REAL *sums = S(sddmm_sums)(run, p, strip, 0);
+            REAL *sums = S(sddmm_kept)(run, p, strip, 0);
             for (int64_t part = 1; part < state->runs.splits; part++) {
-                const REAL *more = S(sddmm_sums)(run, p, strip, part);
+                const REAL *more = S(sddmm_kept)(run, p, strip, part);
                 for (int64_t i = 0; i < state->strip_elements; i += T(lanes))
                     T(store)(sums + i, T(load)(sums + i) + T(load)(more + i));
             }
@@ -305,8 +306,13 @@ static spk_status S(sddmm_execute)(const spk_bound *bound, const spk_args *args)
     const int64_t k = bound->problem.k;
     if (bound->view.nnzb == 0)
         return SPK_OK;
-    S(sddmm_run) run = {
-        .bound = bound, .args = args, .state = state, .queue = {state->workers, state->runs.count / state->workers, args->workspace}};
+    S(sddmm_run) run = {.bound = bound,
+                        .args = args,
+                        .state = state,
+                        .queue = {.slices = state->workers,
+                                  .units = state->runs.count / state->workers,
+                                  .counters = args->workspace,
+                                  .free_to_leave = !state->own}};
     run.workspace = (REAL *)(void *)(run.queue.counters + state->workers);
     run.y = run.workspace + state->workers * state->worker_elements;
     run.packed = (atomic_int *)(void *)(run.y + state->y_elements);

@@ -194,7 +194,10 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const strip_gemm *state = bound->state;
     if (bound->problem.m == 0 || bound->problem.n == 0)
         return SPK_OK;
-    strip_run run = {.bound = bound, .args = args, .state = state, .queue = {state->slices, state->groups, args->workspace}};
+    strip_run run = {.bound = bound,
+                     .args = args,
+                     .state = state,
+                     .queue = {.slices = state->slices, .units = state->groups, .counters = args->workspace}};
     strip_open(&run.queue);
     spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;

@@ -16,6 +16,7 @@ typedef struct strip_counter {
 typedef struct strip_queue {
     int64_t slices, units;
     strip_counter *counters; /* of the slices */
+    bool free_to_leave;      /* no copy is made of a slice: any unit that is left is taken */
 } strip_queue;
 
 /* Where a thread is: slice -1 before its first unit. */
@@ -35,7 +36,7 @@ static inline bool strip_take(const strip_queue *queue, strip_place *place)
     for (; place->turned < queue->slices; place->turned++) {
         const int64_t slice = (place->first + place->turned) % queue->slices;
         atomic_int_fast64_t *taken = &queue->counters[slice].taken;
-        if (slice != place->slice && place->turned > 0 && 2 * atomic_load(taken) > queue->units)
+        if (!queue->free_to_leave && slice != place->slice && place->turned > 0 && 2 * atomic_load(taken) > queue->units)
             continue;
         place->slice = slice;
         place->unit = atomic_fetch_add(taken, 1);

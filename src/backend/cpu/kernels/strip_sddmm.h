@@ -200,7 +200,10 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const strip_sddmm *state = bound->state;
     if (bound->view.nnzb == 0)
         return SPK_OK;
-    strip_run run = {.bound = bound, .args = args, .state = state, .queue = {state->slices, bound->view.grid_rows, args->workspace}};
+    strip_run run = {.bound = bound,
+                     .args = args,
+                     .state = state,
+                     .queue = {.slices = state->slices, .units = bound->view.grid_rows, .counters = args->workspace}};
     strip_open(&run.queue);
     spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;

@@ -294,7 +294,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     if (state->kept != NULL && !state->ready)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
     strip_run run = {.bound = bound, .args = args, .state = state};
-    run.queue = (strip_queue){state->slices, bound->view.grid_rows * state->strips, args->workspace};
+    run.queue = (strip_queue){.slices = state->slices, .units = bound->view.grid_rows * state->strips, .counters = args->workspace};
     strip_open(&run.queue);
     spk_execute(&bound->device->executor, state->workers, work, &run);
     return SPK_OK;
