@@ -106,17 +106,38 @@ def _beside(queries: Any, keys: Any, lengths: Any, query_ends: Any, key_ends: An
     return f"{queries} queries and {keys} keys" if queries != keys else "", 0
 
 
+def pattern_of_mask(mask: Any) -> BSR:
+    """Of a mask that is no BlockMask."""
+    kinds = "mask: must be sa.BlockMask or a sparse matrix in blocks (sa.BSR, torch.sparse_bsr, SciPy)"
+    if isinstance(mask, Tensor):
+        if mask.layout is torch.strided and not hasattr(type(mask), "bsr"):
+            raise TypeError(f"{kinds}, not a dense tensor; sa.BlockMask.from_dense takes one of blocks, from_pairs one of pairs")
+        if mask.layout not in (torch.strided, torch.sparse_bsr):
+            raise TypeError(f"{kinds}, not {mask.layout}")
+    elif hasattr(mask, "kv_num_blocks"):
+        raise TypeError(f"{kinds}, not a BlockMask of FlexAttention; sa.BlockMask.from_flex takes one")
+    elif not isinstance(mask, BSR) and not (hasattr(mask, "format") and hasattr(mask, "tobsr")):
+        raise TypeError(f"{kinds}, not {type(mask).__name__}")
+    return as_pattern(mask, "mask")
+
+
 def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
     """Indices and numbers, as the operators take them."""
     if not isinstance(mask, BlockMask):
-        if isinstance(mask, Tensor) and mask.layout is torch.strided and not hasattr(type(mask), "bsr"):
-            raise TypeError("mask: must be sa.BlockMask or a sparse matrix in blocks, not a dense tensor; sa.BlockMask.from_dense takes one of blocks")
-        mask = as_pattern(mask, "mask")
+        mask = pattern_of_mask(mask)
     if mask.shape[0] != queries or mask.shape[1] != keys:
         raise ValueError(f"mask: is of {mask.shape[0]} x {mask.shape[1]}, but there are {queries} queries and {keys} keys")
     if isinstance(mask, BSR):
         return mask.row_offsets, mask.col_indices, *mask.block, 1, 1
     return mask.offsets, mask.columns, *mask.block, mask.heads, mask.batch
+
+
+_OF_BLOCK_MASK = {
+    "row_offsets": "offsets",
+    "col_indices": "columns",
+    "sa.BSR.from_scipy sums duplicates": "sa.BlockMask.from_dense lists each block once",
+    "sa.BSR.from_scipy sorts them": "sa.BlockMask.from_dense sorts them",
+}
 
 
 def _named(error: RuntimeError, mask: Any, key_ends: str) -> RuntimeError:
@@ -126,8 +147,8 @@ def _named(error: RuntimeError, mask: Any, key_ends: str) -> RuntimeError:
         return error
     names = {"key_ends": key_ends}
     if isinstance(mask, BlockMask):
-        names |= {"row_offsets": "offsets", "col_indices": "columns"}
-    return RuntimeError(re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text))
+        names |= _OF_BLOCK_MASK
+    return RuntimeError(re.sub(rf"\b({'|'.join(map(re.escape, names))})\b", lambda found: names[found[0]], text))
 
 
 @overload

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils import _pytree
+from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _mask_shapes
 from ._band import Diagonal, Side, band_of
@@ -116,6 +117,7 @@ class BlockMask:
         pairs that are seen are stored; those that are not seen whole have a tile of bits, blocks that are alike the same.
         """
         _check_booleans(mask, "queries, keys")
+        _stay_outside("sa.BlockMask.from_pairs")
         high, wide = _pair(block)
         rows, keys = mask.shape[-2:]
         down, across = -(-rows // high), -(-keys // wide)
@@ -146,7 +148,8 @@ class BlockMask:
     ) -> BlockMask:
         """A query sees no key behind the one beside it. diagonal: as in sa.attention, wanted where there are not as many keys as queries.
 
-        This and the other shapes are made on the CPU, in time and memory of the blocks, and copied to `device` without waiting for it.
+        This and the other shapes are made on the CPU, in time and memory of the blocks, and copied to `device` without waiting for it. In a
+        function that torch.compile sees they are made once, when it is compiled, and it is compiled anew for other numbers.
         """
         return cls.window(queries, None, block, keys, causal=True, diagonal=diagonal, device=device)
 
@@ -168,16 +171,18 @@ class BlockMask:
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         left, right, first, flags = band_of(causal, window, sinks, diagonal, unclear, 0)
-        return cls._of_tiles(_mask_shapes.band(sizes, left, 1 if flags & CAUSAL else right, first, _shift(sizes, flags)), sizes, 1, 1, device)
+        return _shaped(cls, _mask_shapes.band, sizes, device, left, 1 if flags & CAUSAL else right, first, _shift(sizes, flags))
 
     @classmethod
     def documents(cls, lengths: Iterable[int] | Tensor, block: int | tuple[int, int] = 128, *, causal: bool = False, device: Any = None) -> BlockMask:
         """Documents one behind the other, of so many tokens each, which see only themselves. lengths on a GPU are waited for; query_ends of
-        sa.attention are not.
+        sa.attention are not. A function that is compiled whole (fullgraph=True) takes numbers here, and no tensor of lengths.
         """
+        if isinstance(lengths, Tensor):
+            _stay_outside("sa.BlockMask.documents, of a tensor of lengths")
         counts = [_count("lengths", length, 0) for length in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
         sizes = _sizes(sum(counts), sum(counts), block)
-        return cls._of_tiles(_mask_shapes.documents(sizes, counts, causal), sizes, 1, 1, device)
+        return _shaped(cls, _mask_shapes.documents, sizes, device, tuple(counts), causal)
 
     @classmethod
     def prefix(
@@ -188,7 +193,7 @@ class BlockMask:
         count = min(_count("prefix", prefix, 0), sizes.keys)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         *_, flags = band_of(True, None, 0, diagonal, unclear, 0)
-        return cls._of_tiles(_mask_shapes.prefix(sizes, count, _shift(sizes, flags)), sizes, 1, 1, device)
+        return _shaped(cls, _mask_shapes.prefix, sizes, device, count, _shift(sizes, flags))
 
     @classmethod
     def strided(
@@ -209,8 +214,7 @@ class BlockMask:
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         *_, flags = band_of(causal, _count("local", local, 1), 0, diagonal, unclear, 0)
-        tiled = _mask_shapes.strided(sizes, _count("stride", stride, 1), local, bool(flags & CAUSAL), _shift(sizes, flags))
-        return cls._of_tiles(tiled, sizes, 1, 1, device)
+        return _shaped(cls, _mask_shapes.strided, sizes, device, _count("stride", stride, 1), local, bool(flags & CAUSAL), _shift(sizes, flags))
 
     @classmethod
     def video(cls, frames: int, height: int, width: int, window: tuple[int, int, int], block: int | tuple[int, int] = 128, *, device: Any = None) -> BlockMask:
@@ -222,7 +226,7 @@ class BlockMask:
             raise ValueError(f"window: must be (frames, lines, columns), not {window!r}")
         reach = tuple(min(_count("window", of, 1), most) for of, most in zip(window, size, strict=True))
         sizes = _sizes(size[0] * size[1] * size[2], size[0] * size[1] * size[2], block)
-        return cls._of_tiles(_mask_shapes.video(sizes, size, reach), sizes, 1, 1, device)  # type: ignore[arg-type]
+        return _shaped(cls, _mask_shapes.video, sizes, device, size, reach)
 
     @classmethod
     def from_scores(cls, scores: Tensor, top_k: int, block: int | tuple[int, int], *, shape: tuple[int, int] | None = None) -> BlockMask:
@@ -257,6 +261,7 @@ class BlockMask:
         """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says, which
         must work on tensors of queries and keys by broadcasting. A GPU is waited for. ValueError where the mask_mod cannot be evaluated.
         """
+        _stay_outside("sa.BlockMask.from_flex")
         try:
             counts, columns, full_counts, full_columns = mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices
             (high, wide), (rows, keys), rule = mask.BLOCK_SIZE, mask.seq_lengths, mask.mask_mod
@@ -298,7 +303,7 @@ class BlockMask:
                     continue
                 numbers.append(torch.where(mask.tile_numbers >= 0, mask.tile_numbers + tiles, -1))
                 bits.append(mask.tile_bits)
-                tiles += mask.tile_bits.shape[0]
+                tiles += mask.tile_bits.size(0)
             made._take_tiles(torch.cat(numbers), torch.cat(bits))
         return made
 
@@ -311,6 +316,7 @@ class BlockMask:
         return self._combined(other, torch.logical_and) if isinstance(other, BlockMask) else NotImplemented
 
     def _combined(self, other: BlockMask, how: Any) -> BlockMask:
+        _stay_outside("a union or intersection of sa.BlockMask")
         if (self.shape, self.block) != (other.shape, other.block):
             raise ValueError(f"masks: only those of the same shape and block are combined, not {self!r} and {other!r}")
         sizes = _mask_shapes.Sizes(*self.shape, *self.block)
@@ -330,7 +336,7 @@ class BlockMask:
         """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its
         tile."""
         down, across = self.grid
-        states = torch.full((self.offsets.shape[0] - 1, across), -2, dtype=torch.int32, device=self.device)
+        states = torch.full((self.offsets.numel() - 1, across), -2, dtype=torch.int32, device=self.device)
         states[self._rows(), self.columns.long()] = -1 if self.tile_numbers is None else self.tile_numbers
         return states.view(self.batch, self.heads, down, across)
 
@@ -350,12 +356,12 @@ class BlockMask:
 
     def _rows(self) -> Tensor:
         """The block row of each block."""
-        return torch.arange(self.offsets.shape[0] - 1, device=self.device).repeat_interleave(torch.diff(self.offsets).long(), output_size=self.nnzb)
+        return torch.arange(self.offsets.numel() - 1, device=self.device).repeat_interleave(torch.diff(self.offsets).long(), output_size=self.nnzb)
 
     def to_pairs(self) -> Tensor:
         """A boolean tensor [batch, heads, queries, keys]."""
         (down, across), (high, wide) = self.grid, self.block
-        made = torch.zeros(self.offsets.shape[0] - 1, across, high, wide, dtype=torch.bool, device=self.device)
+        made = torch.zeros(self.offsets.numel() - 1, across, high, wide, dtype=torch.bool, device=self.device)
         made[self._rows(), self.columns.long()] = True
         if self.tile_numbers is not None and self.tile_bits is not None:
             partial = self.tile_numbers >= 0
@@ -368,7 +374,7 @@ class BlockMask:
         """A boolean tensor [batch, heads, block rows, block columns]: which blocks are stored."""
         down, across = self.grid
         rows = self._rows()
-        made = torch.zeros(self.offsets.shape[0] - 1, across, dtype=torch.bool, device=self.device)
+        made = torch.zeros(self.offsets.numel() - 1, across, dtype=torch.bool, device=self.device)
         made[rows, self.columns.long()] = True
         return made.view(self.batch, self.heads, down, across)
 
@@ -379,7 +385,7 @@ class BlockMask:
     @property
     def nnzb(self) -> int:
         """Blocks that are seen, of all heads and items."""
-        return self.columns.shape[0]
+        return self.columns.numel()  # torch.compile(dynamic=True) knows it of constants, but not their shape
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -416,6 +422,37 @@ def _fitting(shape: tuple[int, int] | None, down: int, across: int, high: int, w
 
 def _sizes(queries: Any, keys: Any, block: Any) -> _mask_shapes.Sizes:
     return _mask_shapes.Sizes(_count("queries", queries, 0), _count("keys", keys, 0), *_pair(block))
+
+
+def _known(numbers: Any) -> Any:
+    """Whole numbers, also in tuples. What is compiled holds for these only."""
+    return tuple(map(_known, numbers)) if isinstance(numbers, tuple) else operator.index(numbers)
+
+
+def _shaped(cls: type[BlockMask], make: Callable[..., _mask_shapes.Tiled], sizes: _mask_shapes.Sizes, device: Any, *words: Any) -> BlockMask:
+    """By a function of _mask_shapes, from numbers alone. What is compiled or exported has the mask's tensors as constants."""
+    if not is_compiling():
+        return cls._of_tiles(make(sizes, *words), sizes, 1, 1, device)
+    rows, keys, high, wide = _known(sizes)
+    return _made(_constant(make, device, (rows, keys, high, wide), *_known(words)), ((high, wide), (rows, keys), 1, 1, False))
+
+
+def _constant(make: Callable[..., _mask_shapes.Tiled], device: Any, of: tuple[int, int, int, int], *words: Any) -> list[Tensor]:
+    sizes = _mask_shapes.Sizes(*of)
+    with _disable_current_modes():  # those of torch.export would see no numbers
+        return _parts(BlockMask._of_tiles(make(sizes, *words), sizes, 1, 1, device))
+
+
+_constant._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result, which imports all of Dynamo
+
+
+def _stay_outside(what: str) -> None:
+    """Of graphs: torch.compile leaves this to Python, or refuses it, in these words, with fullgraph=True."""
+    if is_compiling():
+        why = f"{what}: how many blocks it has depends on data; make the mask outside of what is compiled, and give it as an argument"
+        torch._dynamo.graph_break(msg=why)
+        if torch.compiler.is_exporting():
+            raise ValueError(why)
 
 
 def _shift(sizes: _mask_shapes.Sizes, flags: int) -> int:

@@ -15,11 +15,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from . import _C, _tuning
-from ._attention import _beside, attention
+from ._attention import _beside, attention, pattern_of_mask
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
-from ._matmul import as_pattern
 from ._ops import BOTTOM_RIGHT, CAUSAL
 from ._report import Report, measured_row
 
@@ -380,7 +379,7 @@ def _problem_of(q: Any, k: Any, v: Any, layout: str, words: dict[str, Any]) -> _
     beside = _beside(q.shape[2], k.shape[2], lengths, None, None, None)
     left, right, first, flags = band_of(words["causal"], words["window"], words["sinks"], words["diagonal"], *beside)
     if mask is not None and not isinstance(mask, BlockMask):
-        matrix: BSR = as_pattern(mask, "mask")
+        matrix: BSR = pattern_of_mask(mask)
         mask = BlockMask(matrix.row_offsets, matrix.col_indices, matrix.block, (matrix.shape[0], matrix.shape[1]))
     scale = words["scale"] if words["scale"] is not None else max(q.shape[3], 1) ** -0.5
     return _Problem(q, k, v, mask, left, right, first, flags, float(scale), float(words["softcap"]), lengths)

@@ -203,6 +203,21 @@ def check_mask(name: str, mask: BlockMask, query: Tensor, key: Tensor) -> None:
         raise ValueError(f"{name}: has lists for {mask.batch} items; it is 1, or the {items} of the batch")
 
 
+def _check_heads(query: Tensor, key: Tensor, value: Tensor, shared: bool) -> None:
+    """Beside a BlockMask. PyTorch's function speaks of the sizes of tensors; one head goes with any number, there, too. shared: enable_gqa."""
+    if query.dim() < 3 or key.dim() < 3 or value.dim() < 3:
+        return
+    heads = query.shape[-3]
+    for name, operand in (("key", key), ("value", value)):
+        of = operand.shape[-3]
+        if of in (1, heads) or heads == 1 and not shared:
+            continue
+        if of == 0 or heads < of or heads % of:
+            raise ValueError(f"{name}: has {of} heads, which do not divide the {heads} of query")
+        if not shared:
+            raise ValueError(f"enable_gqa: is False, but {name} has {of} heads for the {heads} of query; with enable_gqa=True heads of query share one")
+
+
 def pairs_of(mask: BlockMask, query: Tensor) -> Tensor:
     """A dense mask that PyTorch's function takes beside such a query."""
     pairs = mask.to_pairs()
@@ -264,7 +279,7 @@ def scaled_dot_product_attention(
       each item has becomes lengths. One of 128 queries and keys or more becomes a BlockMask when it comes again, where that stores at
       most three quarters of the blocks of 64 x 64; the last few are remembered, and compared. For a GPU make the BlockMask yourself.
 
-    Errors are PyTorch's, and ValueError where an sa.BlockMask does not fit.
+    Errors are PyTorch's, and ValueError where an sa.BlockMask does not fit, or the heads beside one want enable_gqa.
     """
     if attn_mask is None and dropout_p == 0.0 and may_be_direct():
         made = direct_attention(query, key, value, 0, 0, 0, scale, 0.0, AS_QUERY | CAUSAL | TOP_LEFT if is_causal else AS_QUERY, enable_gqa)
@@ -280,10 +295,11 @@ def scaled_dot_product_attention(
             return made if query.dim() == 4 else made.reshape(*query.shape[:-1], value.shape[-1])
     dense: Any = attn_mask
     if blocks is not None:
+        _check_heads(query, key, value, enable_gqa)
         check_mask("attn_mask", blocks, query, key)
         dense = pairs_of(blocks, query).tril() if is_causal else pairs_of(blocks, query)
         is_causal = False
         if enable_gqa and query.dim() > 2 and 0 < key.shape[-3] < query.shape[-3]:  # else a GPU would be left the formula only
-            share, enable_gqa = query.shape[-3] // key.shape[-3], False
-            key, value = key.repeat_interleave(share, -3), value.repeat_interleave(share, -3)
+            heads, enable_gqa = query.shape[-3], False
+            key, value = (operand.repeat_interleave(heads // operand.shape[-3], -3) for operand in (key, value))
     return functional.scaled_dot_product_attention(query, key, value, dense, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

@@ -235,6 +235,16 @@ def some_mask(block, queries, keys, heads=1, batch=1, device="cpu"):
     return sa.BlockMask.from_dense(dense, block, shape=(queries, keys)).to(device)
 
 
+def listed(columns):
+    """Of these blocks in the first list."""
+    return sa.BlockMask(int32([0, len(columns), len(columns), len(columns)]), int32(columns), 8, (19, 27))
+
+
+def bare(columns):
+    mask = listed(columns)
+    return sa.BSR.from_pattern(mask.offsets, mask.columns, mask.block, mask.shape)
+
+
 @pytest.mark.parametrize("block", [8, (5, 7), (1, 3), (16, 2), (256, 256)], ids=str)
 @pytest.mark.parametrize("heads,batch", [(1, 1), (2, 1), (4, 1), (1, 2), (2, 2), (4, 2)])
 def test_masks(block, heads, batch, device):
@@ -517,13 +527,17 @@ i32 = torch.int32
         (lambda w: w.update(scale=math.nan), RuntimeError, "scale"),
         (lambda w: w.update(scale=1e300), RuntimeError, r"args.scale = 1e\+300: it must be between -1e\+38 and 1e\+38, as sums are in float32"),
         (lambda w: w.update(softcap=math.inf), RuntimeError, "softcap"),
-        (lambda w: w.update(mask=torch.ones(19, 27, dtype=torch.bool)), TypeError, "mask: must be sa.BlockMask .*sa.BlockMask.from_dense"),
-        (lambda w: w.update(mask=3), TypeError, "mask: must be"),
+        (lambda w: w.update(mask=torch.ones(19, 27, dtype=torch.bool)), TypeError, "mask: must be sa.BlockMask .*sa.BlockMask.from_dense .* from_pairs"),
+        (lambda w: w.update(mask=3), TypeError, "mask: must be sa.BlockMask or a sparse matrix .*, not int"),
+        (lambda w: w.update(mask=torch.ones(19, 27).to_sparse()), TypeError, "mask: must be sa.BlockMask .*, not torch.sparse_coo"),
         (lambda w: w.update(mask=some_mask(8, 19, 28)), ValueError, "mask: is of 19 x 28, but there are 19 queries and 27 keys"),
         (lambda w: w.update(mask=some_mask(8, 19, 27, heads=3)), RuntimeError, "mask: has lists for 3 heads; it is 1, or the 2 of k or the 4 of q"),
         (lambda w: w.update(mask=some_mask(8, 19, 27, batch=3)), RuntimeError, "mask: has lists for 3 items; it is 1, or the 2 of the batch"),
         (lambda w: w.update(mask=sa.BlockMask(torch.tensor([0, 1, 1, 1]), torch.tensor([4]), 8, (19, 27))), RuntimeError, r"columns\[0\] = 4"),
         (lambda w: w.update(mask=sa.BlockMask(torch.tensor([0, 2, 1, 1]), torch.tensor([1]), 8, (19, 27))), RuntimeError, "offsets"),
+        (lambda w: w.update(mask=listed([1, 0])), RuntimeError, r"columns\[1\] = 0 is less than columns\[0\] = 1 .*sa.BlockMask.from_dense sorts them"),
+        (lambda w: w.update(mask=listed([1, 1])), RuntimeError, r"columns\[1\] = 1 repeats columns\[0\] .*sa.BlockMask.from_dense lists each block once"),
+        (lambda w: w.update(mask=bare([1, 0])), RuntimeError, r"col_indices\[1\] = 0 is less than .*sa.BSR.from_scipy sorts them"),
     ],
 )
 def test_wrong_arguments(change, error, words):

@@ -172,6 +172,9 @@ def test_flex(queries, keys):
         sa.BlockMask.from_flex(branching)
     with pytest.raises(TypeError, match="must be a BlockMask of torch"):
         sa.BlockMask.from_flex(torch.ones(3, 3))
+    q = torch.randn(1, 1, 256, 16)
+    with pytest.raises(TypeError, match="mask: must be sa.BlockMask .*, not a BlockMask of FlexAttention; sa.BlockMask.from_flex takes one"):
+        sa.attention(q, q, q, mask=branching)
 
 
 def test_picture():

@@ -376,6 +376,34 @@ def test_wrong_block_masks(mask, words, gradient):
         ours(Q.clone().requires_grad_(gradient), Q[:, :2], Q[:, :2], mask, enable_gqa=True)
 
 
+@pytest.mark.parametrize("lists", [1, 2, 4])
+@pytest.mark.parametrize(
+    "heads,shared,words",
+    [
+        ((2, 2), False, "enable_gqa: is False, but key has 2 heads for the 4 of query; with enable_gqa=True"),
+        ((4, 2), False, "enable_gqa: is False, but value has 2 heads for the 4 of query"),
+        ((3, 3), False, "key: has 3 heads, which do not divide the 4 of query"),
+        ((3, 3), True, "key: has 3 heads, which do not divide the 4 of query"),
+        ((8, 8), True, "key: has 8 heads, which do not divide the 4 of query"),
+        ((0, 0), True, "key: has 0 heads, which do not divide the 4 of query"),
+    ],
+)
+def test_wrong_heads_beside_a_block_mask(heads, shared, words, lists):
+    """PyTorch's function needs the word enable_gqa, too; its own error speaks of the sizes of two tensors."""
+    key, value = (torch.randn(2, of, 5, 8) for of in heads)
+    for is_causal in (False, True):
+        with pytest.raises(ValueError, match=words):
+            ours(Q, key, value, some_mask(5, 5, lists, 1, 2), is_causal=is_causal, enable_gqa=shared)
+
+
+@pytest.mark.parametrize("heads", [(1, 1), (1, 4), (4, 1), (2, 1), (1, 2), (4, 2)])
+def test_one_head_beside_a_block_mask(heads):
+    """It goes with any number without the word; with it, key and value may have different numbers, as PyTorch has it."""
+    q, (key, value) = drawn(2, 4, 5, 8), [drawn(2, of, 5, 8) for of in heads]
+    mask, shared = some_mask(5, 5, 1, 1, 2), 2 in heads
+    torch.testing.assert_close(ours(q, key, value, mask, enable_gqa=shared), pytorch(q, key, value, mask.to_pairs(), enable_gqa=shared))
+
+
 # ------------------------------------------------------------------------------------------------ PyTorch's tools
 
 
