@@ -65,7 +65,8 @@ for step in "${steps[@]}"; do
         for block in 32 64 128; do
             race "transposed-f32-b$block" --trans-a t --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite
             race "sddmm-f32-b$block" --op sddmm --m 2048 --n 2048 --k 512 --block $block --density 0.1 --cache warm
-        done ;;
+        done
+        run python3 bench/training.py --library "$build/libsparsek.so" --out "$results/cpu-$name-training.json" --threads "$threads" --rounds "${ROUNDS:-40}" ;;
     narrow) # values beyond the caches, and few columns
         for dtype in f32 bf16; do
             race "narrow-$dtype-n1" --m 16384 --k 16384 --n 1 --block 64 --density 0.5 --dtype $dtype --exclude "reference,$dense"

@@ -73,6 +73,7 @@ def section(device, files):
     for kind, title, body in (("dense", "Dense products beside vendors'", dense.lines_of), ("regret", "Regret: what was chosen over the best of an exhaustive search", regret_table), ("host", "Host costs", host_table), ("against", "Two builds beside each other", against_table),
                               ("topologies", "Fresh topologies of a mixture of experts, us", topologies_table), ("roofs", "Roofs", roofs_table), ("attention", "Attention", attention_table), ("attention_backward", "Gradients of attention", gradients_table), ("masks", "Attention under masks of blocks", masks_table), ("properties", "Attention: what a check of single runs does not see", properties_table),
                               ("burn", "Layers of the crate burn-sparse on Flex", burn.lines_of), ("amx", "SpMM in bfloat16 beside PyTorch's dense product", beside_dense_table),
+                              ("training", "The products of a training step beside SpMM", training_table),
                               ("tests", "Tests of the Python package", tests_table), ("other", "Other results", lambda _: [])):
         chosen = [(stem, document) for stem, of, document in mine if of == kind]
         if chosen:
@@ -169,6 +170,16 @@ def beside_dense_table(chosen):
         [[f"{r['m']}, {r['n']}", str(r["block"]), percent(r["density"]), digits(r["us"]["ours"]), digits(r["gflops"]["ours"]), digits(r["us"]["pytorch"]), digits(r["gflops"]["pytorch"]),
           *(digits(r["us"].get(name)) for name in others), "{}x ({} to {})".format(*(digits(r["rate_over_dense"]["ours"][key]) for key in ("median", "least", "most"))), f"`{r['chosen']['ours']}`"]
          for r in rows])
+
+
+def training_table(chosen):
+    """What bench/training.py found: own rows in turn, each with as much work as the others."""
+    rows = [r for _, d in chosen for r in d["training"]]
+    names = (("transposed", "A transposed"), ("sddmm", "SDDMM"))
+    return table(["rows and columns, others", "block", "kept", "SpMM, us", "GFLOP/s", *(text for _, title in names for text in (f"{title}, us", "its rate over SpMM's (least to most)")), "which ran"],
+                 [[f"{r['rows']}, {r['columns']}", str(r["block"]), percent(r["density"]), digits(r["us"]["spmm"]), digits(r["gflops"]["spmm"]),
+                   *(text for name, _ in names for text in (digits(r["us"][name]), "{} ({} to {})".format(*(digits(r["rate_over_spmm"][name][key]) for key in ("median", "least", "most"))))),
+                   ", ".join(f"`{choice}`" for choice in r["chosen"].values())] for r in rows])
 
 
 def topologies_table(chosen):
