@@ -8,23 +8,18 @@ runs, a ratio that of two bursts of the same round. Rates count stored blocks; t
 (`ours`) are named by --also; SPARSEK_ONEDNN names oneDNN. Needs PyTorch.
 """
 import argparse
-import ctypes as C
-import datetime
 import json
 import os
 import pathlib
-import re
 import statistics
 import sys
-import time
 
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from race.bursts import document, in_turn, spread  # noqa: E402
 from race.case import Case  # noqa: E402
 from race.library import Library  # noqa: E402
-
-PAUSE_S = 0.01
 
 
 class Ours:
@@ -42,17 +37,6 @@ class Ours:
         return self.out
 
 
-def burst(call, runs):
-    time.sleep(PAUSE_S)
-    call()
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
 def measured(library, block, density, options):
     case = Case("", "peers", options.rows, options.rows, options.columns, (block, block), density, "bf16", cache="warm", assume_finite=True)
     offsets, columns = library.generate(case, 1)
@@ -68,16 +52,16 @@ def measured(library, block, density, options):
     calls = {**{name: one.run for name, one in ours.items()}, "pytorch": lambda: torch.mm(dense, b, out=out)}
     wanted = dense.double() @ b.double()
     errors = {name: float((call().double() - wanted).abs().max() / wanted.abs().max()) for name, call in calls.items()}
-    rounds = [{name: burst(calls[name], options.runs) for name in list(calls)[::-1 if number % 2 else 1]} for number in range(options.rounds)]
+    rounds = in_turn(calls, options.rounds, options.runs)
     flops, all_flops = (2 * x * options.columns for x in (values.numel(), dense.numel()))
     us = {name: statistics.median(r[name] for r in rounds) * 1e6 for name in calls}
-    rates = {name: sorted((flops / r[name]) / (all_flops / r["pytorch"]) for r in rounds) for name in ours}
+    rates = {name: spread([(flops / r[name]) / (all_flops / r["pytorch"]) for r in rounds]) for name in ours}
     for one in ours.values():
         library.destroy_plan(one.plan)
     library.destroy_pattern(pattern)
     return {"block": block, "density": density, "m": options.rows, "k": options.rows, "n": options.columns, "chosen": {name: one.choice for name, one in ours.items()},
             "us": {name: round(x, 1) for name, x in us.items()}, "gflops": {name: round((all_flops if name == "pytorch" else flops) / x / 1e3) for name, x in us.items()},
-            "rate_over_dense": {name: {"least": round(r[0], 3), "median": round(statistics.median(r), 3), "most": round(r[-1], 3)} for name, r in rates.items()},
+            "rate_over_dense": rates,
             "errors": {name: float(f"{x:.3g}") for name, x in errors.items()}}
 
 
@@ -102,11 +86,8 @@ def main():
             for block in map(int, options.blocks.split(",")):
                 results.append(measured(library, block, density, options))
                 print(json.dumps(results[-1]), flush=True)
-    processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "command": "bench/amx.py " + " ".join(sys.argv[1:]), "peer": f"PyTorch {torch.__version__}",
-                "device": {"kind": "cpu", "name": processor[1] if processor else "", "threads": options.threads}, "amx": results}
-    options.out.write_text(json.dumps(document, indent=1) + "\n")
+    made = document(library, options.threads, peer=f"PyTorch {torch.__version__}", amx=results)
+    options.out.write_text(json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,21 +8,18 @@ that of two bursts of the same round. Own rows alone take part. Operands are war
 """
 import argparse
 import array
-import datetime
 import json
 import os
 import pathlib
 import random
-import re
 import statistics
 import sys
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from race.bursts import document, in_turn, spread  # noqa: E402
 from race.case import Case  # noqa: E402
 from race.library import DTYPES, ROW, Library  # noqa: E402
 
-PAUSE_S = 0.01
 VENDORS = "reference,reference_sddmm,libxsmm_blocks,openblas_blocks,blis_blocks,mkl_blocks,mkl_bsr,openblas_dense,blis_dense,mkl_dense,onednn_dense," \
           "openblas_dense_sddmm,blis_dense_sddmm,mkl_dense_sddmm,onednn_dense_sddmm"
 
@@ -62,29 +59,18 @@ class Product:
         self.library.destroy_pattern(self.pattern)
 
 
-def burst(call, runs):
-    time.sleep(PAUSE_S)
-    call()
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
 def measured(library, block, options):
     rng = random.Random(block)
     products = {name: Product(library, name, options, block, rng) for name in ("spmm", "transposed", "sddmm")}
-    rounds = [{name: burst(products[name].run, options.runs) for name in list(products)[::-1 if number % 2 else 1]} for number in range(options.rounds)]
+    rounds = in_turn({name: product.run for name, product in products.items()}, options.rounds, options.runs)
     work = {name: 2 * product.blocks * block * block * options.columns for name, product in products.items()}
     us = {name: statistics.median(r[name] for r in rounds) * 1e6 for name in products}
-    rates = {name: sorted(work[name] / r[name] / (work["spmm"] / r["spmm"]) for r in rounds) for name in ("transposed", "sddmm")}
+    rates = {name: spread([work[name] / r[name] / (work["spmm"] / r["spmm"]) for r in rounds]) for name in ("transposed", "sddmm")}
     for product in products.values():
         product.destroy()
     return {"block": block, "density": options.density, "rows": options.rows, "columns": options.columns, "chosen": {name: p.choice for name, p in products.items()},
             "us": {name: round(x, 1) for name, x in us.items()}, "gflops": {name: round(work[name] / x / 1e3) for name, x in us.items()},
-            "rate_over_spmm": {name: {"least": round(r[0], 3), "median": round(statistics.median(r), 3), "most": round(r[-1], 3)} for name, r in rates.items()}}
+            "rate_over_spmm": rates}
 
 
 def main():
@@ -104,11 +90,8 @@ def main():
     for block in map(int, options.blocks.split(",")):
         results.append(measured(library, block, options))
         print(json.dumps(results[-1]), flush=True)
-    processor = re.search(r"model name\s*: (.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    document = {"schema": 1, "commit": library.commit, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                "command": "bench/training.py " + " ".join(sys.argv[1:]),
-                "device": {"kind": "cpu", "name": processor[1] if processor else "", "threads": options.threads}, "training": results}
-    options.out.write_text(json.dumps(document, indent=1) + "\n")
+    made = document(library, options.threads, training=results)
+    options.out.write_text(json.dumps(made, indent=1) + "\n")
 
 
 if __name__ == "__main__":
