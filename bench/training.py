@@ -20,10 +20,6 @@ from race.bursts import document, in_turn, spread  # noqa: E402
 from race.case import Case  # noqa: E402
 from race.library import DTYPES, ROW, Library  # noqa: E402
 
-VENDORS = "reference,reference_sddmm,libxsmm_blocks,openblas_blocks,blis_blocks,mkl_blocks,mkl_bsr,openblas_dense,blis_dense,mkl_dense,onednn_dense," \
-          "openblas_dense_sddmm,blis_dense_sddmm,mkl_dense_sddmm,onednn_dense_sddmm"
-
-
 def numbers(count, rng):
     return array.array("f", [rng.uniform(-1, 1) for _ in range(count)])
 
@@ -48,7 +44,7 @@ class Product:
         else:
             fields = dict(types, dtype_a=DTYPES["f32"], dtype_b=DTYPES["f32"], n=n, trans_a=int(trans))
             self.args = library.args(op, values=address(values), b=address(thin), d=address(wide))
-        self.plan = library.plan(op, case, self.pattern, fields, fresh=True, exclude=VENDORS)
+        self.plan = library.plan(op, case, self.pattern, fields, fresh=True, only=",".join(library.own_rows(op)))
         self.choice = library.choice(self.plan)
 
     def run(self):

@@ -27,6 +27,12 @@ class DeviceIndices(C.Structure):
     _fields_ = [*Indices._fields_, ("deferred", C.c_int), ("stream", C.c_void_p), ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
 
 
+class KernelInfo(C.Structure):
+    OWN = 1  # spk_kind
+    _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("operation", C.c_int), ("kind", C.c_int), ("device", C.c_char_p), ("isa", C.c_char_p),
+                ("tunables", C.c_char_p)]
+
+
 class OperationInfo(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("operation", C.c_int), ("takes_pattern", C.c_int), ("name", C.c_char_p), ("formula", C.c_char_p),
                 ("problem_type", C.c_char_p), ("args_type", C.c_char_p), ("problem_bytes", C.c_size_t), ("args_bytes", C.c_size_t),
@@ -164,6 +170,14 @@ class Library:
         for i, row in enumerate(rows):
             self.check(self.lib.spk_operation_get(i, C.byref(row)), None)
         return {row.name.decode(): Operation(self, row) for row in rows}
+
+    def own_rows(self, op, device="cpu"):
+        """Names of the library's own kernels of an operation."""
+        rows = [sized(KernelInfo) for _ in range(self.lib.spk_kernel_count())]
+        for i, row in enumerate(rows):
+            self.check(self.lib.spk_kernel_get(i, C.byref(row)), None)
+        return [row.name.decode() for row in rows
+                if row.kind == KernelInfo.OWN and row.device.decode() == device and row.operation == self.operations[op].info.operation]
 
     def plan(self, op, case, pattern, fields, choice=None, fresh=False, only=None, exclude=None, effort=0):
         made, problem = C.c_void_p(), self.operations[op].problem(**fields)

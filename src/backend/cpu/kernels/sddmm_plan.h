@@ -60,8 +60,8 @@ static inline int64_t sddmm_wanted(int64_t threads)
     return threads > 1 ? SDDMM_RUNS * threads : 1;
 }
 
-/* Into how many a block is cut, `most` at most, so that there are about as many pieces as runs are wanted, or some more where each of the
- * workers then has equally many. */
+/* How many pieces a block is cut into, `most` at most: about as many in all as runs are wanted, or some more where that gives all workers
+ * equally many. */
 static inline int64_t sddmm_cuts(int64_t blocks, int64_t wanted, int64_t most)
 {
     const int64_t least = blocks > 0 ? tile_ceil(wanted, blocks) : 1, end = 2 * least - 1 < most ? 2 * least - 1 : most,
@@ -73,9 +73,9 @@ static inline int64_t sddmm_cuts(int64_t blocks, int64_t wanted, int64_t most)
     return best;
 }
 
-/* Strips of a block's rows, and parts of K. Tiles are lower in strips, and parts of K cost a pass over the sums: that is nothing where K is
- * long, and then K alone is cut. */
-static inline void sddmm_cut_blocks(int64_t blocks, int block_rows, int64_t wanted, int64_t steps, sddmm_runs *runs)
+/* Strips of a block's rows, and parts of K. Strips make tiles lower; parts of K cost a pass over the sums, which is nothing where K is
+ * long: then K alone is split. */
+static inline void sddmm_split_blocks(int64_t blocks, int block_rows, int64_t wanted, int64_t steps, sddmm_runs *runs)
 {
     const bool is_long = blocks > 0 && steps >= 2 * tile_ceil(wanted, blocks);
     runs->strips = is_long ? 1 : sddmm_cuts(blocks, wanted, tile_ceil(block_rows, SDDMM_LEAST_STRIP));
@@ -182,7 +182,7 @@ static inline spk_status sddmm_bind(spk_bound *bound, sddmm_tunables tuned, cons
     state->workers = threads;
     state->own = tuned.own;
     state->runs = (sddmm_runs){.count = sddmm_wanted(threads), .slices = 1};
-    sddmm_cut_blocks(view->nnzb, view->block_rows, state->runs.count, state->steps, &state->runs);
+    sddmm_split_blocks(view->nnzb, view->block_rows, state->runs.count, state->steps, &state->runs);
     if (tuned.own) {
         const double bytes = (double)(state->chunk * machine->element_bytes) / machine->step;
         state->runs.slices =
@@ -211,7 +211,7 @@ static inline double sddmm_cost(const spk_problem *problem, const spk_device *de
     double cycles = blocks * (double)panels * split.tiles * (tile + 20 * steps + 2.0 * (double)width * (split.low + 1) * steps);
     const int64_t threads = device->executor.threads;
     sddmm_runs runs;
-    sddmm_cut_blocks(pattern->nnzb, pattern->block_rows, sddmm_wanted(threads), (int64_t)steps, &runs);
+    sddmm_split_blocks(pattern->nnzb, pattern->block_rows, sddmm_wanted(threads), (int64_t)steps, &runs);
     double copies = 1;
     if (tuned.own) {
         const double bytes = (double)tiles->element_bytes / (double)tiles->step * k;

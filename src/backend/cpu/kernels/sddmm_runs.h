@@ -30,7 +30,7 @@ static inline int64_t sddmm_slice_of(int64_t column, int64_t columns, int64_t sl
     return ((column + 1) * slices - 1) / columns;
 }
 
-/* Where those of the block row's stored blocks first .. last - 1 end which are in the slice of the first one; a row's blocks are in the
+/* The end of those stored blocks from `first` on, before `last`, that are in the slice of the first one. All are of one block row, in the
  * order of their columns. */
 static inline int64_t sddmm_same_slice(const spk_bsr_view *view, int64_t first, int64_t last, int64_t slices, int64_t *slice)
 {
@@ -42,8 +42,8 @@ static inline int64_t sddmm_same_slice(const spk_bsr_view *view, int64_t first, 
     return p;
 }
 
-/* Segments of each slice are counted, and then put where those of the slices before end. */
-static inline spk_status sddmm_cut(const spk_mem *mem, const spk_bsr_view *view, sddmm_runs *runs)
+/* The segments of each slice are counted, and then put behind those of the slices before. */
+static inline spk_status sddmm_make_segments(const spk_mem *mem, const spk_bsr_view *view, sddmm_runs *runs)
 {
     int64_t slice, count = 0;
     SPK_TRY(spk_calloc(mem, (size_t)runs->slices + 2, sizeof *runs->slice_starts, &runs->slice_starts));
@@ -98,7 +98,7 @@ static inline void sddmm_free_runs(const spk_mem *mem, sddmm_runs *runs)
 /* Count, slices, strips, splits and most are there, 1 at least. What was allocated is there after an error, too. */
 static inline spk_status sddmm_make_runs(const spk_mem *mem, const spk_bsr_view *view, sddmm_runs *runs)
 {
-    SPK_TRY(sddmm_cut(mem, view, runs));
+    SPK_TRY(sddmm_make_segments(mem, view, runs));
     return sddmm_place_runs(mem, view, runs);
 }
 

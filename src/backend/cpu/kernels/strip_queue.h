@@ -1,6 +1,7 @@
-/* Work for threads that share slices of B's panels: each slice has the same units, which are taken one at a time, so that a slice stays in
- * a few second caches. A thread begins with a slice of its own, and when its units are taken it copies another, where the greater part of
- * that is left. Who computes a unit does not change its bits. */
+/* Work for threads that take units one at a time. Units are in slices, each of the same number: slices of B's panels, of which a thread
+ * copies what it is at, so that a slice stays in a few second caches; or as many slices as there are threads, of runs of blocks. A thread
+ * begins with a slice of its own, and when its units are taken it goes over to another: where that takes a copy, only to one of which the
+ * greater part is left. Who computes a unit does not change its bits. */
 #ifndef SPK_BACKEND_CPU_KERNELS_STRIP_QUEUE_H
 #define SPK_BACKEND_CPU_KERNELS_STRIP_QUEUE_H
 
