@@ -468,7 +468,7 @@ def _listed(counts: Tensor, columns: Tensor, across: int) -> Tensor:
 
 
 def _count(name: str, number: Any, least: int) -> int:
-    if type(number) is bool or not hasattr(number, "__index__"):
+    if type(number) is bool or not (isinstance(number, int) or hasattr(number, "__index__")):  # PyTorch 2.11 traces no hasattr of a symbol
         raise TypeError(f"{name}: must be a whole number, not {number!r}")
     if number < least:
         raise ValueError(f"{name}: must be {least} or more, not {number}")
