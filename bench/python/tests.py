@@ -36,14 +36,14 @@ def run(command, folder, limit_s):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", required=True, metavar="FILE")
-    parser.add_argument("--tests", default=str(TESTS), help="the tests' folder")
+    parser.add_argument("--tests", nargs="+", default=[str(TESTS)], metavar="PATH", help="folders or files of tests (default: python/tests); in parts, where all take too long at once")
     parser.add_argument("--limit-s", type=float, help="interrupt the tests after so many seconds")
     options, others = parser.parse_known_args()
     path = os.path.abspath(options.json)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         report = os.path.join(folder, "report.xml")
-        command = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", f"--junitxml={report}", os.path.abspath(options.tests), *others]
+        command = [sys.executable, "-m", "pytest", "-q", "-rf", "-p", "no:cacheprovider", f"--junitxml={report}", *map(os.path.abspath, options.tests), *others]
         late = run(command, folder, options.limit_s)
         suite = next(ElementTree.parse(report).getroot().iter("testsuite"))
     bad = [case for case in suite.iter("testcase") if case.find("failure") is not None or case.find("error") is not None]

@@ -236,6 +236,14 @@ def _four(tensor: Tensor) -> Tensor:
     return tensor if tensor.dim() == 4 else tensor[(None,) * (4 - tensor.dim())]
 
 
+def _along_keys(mask: Tensor, keys: int) -> Tensor:
+    """A dense mask whose rows lie in memory. PyTorch's kernels for CUDA refuse others, or read at addresses that are not aligned, which ends the use
+    of the GPU in this process."""
+    if mask.dim() == 0 or mask.shape[-1] not in (1, keys) or (mask.shape[-1] == keys and (keys == 1 or mask.stride(-1) == 1)):
+        return mask
+    return mask.expand(*mask.shape[:-1], keys).contiguous()
+
+
 def _as_query(query: Tensor, key: Tensor, value: Tensor, scale: float | None, words: Words) -> Tensor:
     """sa.attention; where the heads of each row of query lie side by side, so do those of the result, as PyTorch has it."""
     if query.shape[1] == 1 or query.shape[2] == 1 or query.stride(1) >= query.stride(2):
@@ -302,4 +310,6 @@ def scaled_dot_product_attention(
         if enable_gqa and query.dim() > 2 and 0 < key.shape[-3] < query.shape[-3]:  # else a GPU would be left the formula only
             heads, enable_gqa = query.shape[-3], False
             key, value = (operand.repeat_interleave(heads // operand.shape[-3], -3) for operand in (key, value))
+    elif isinstance(attn_mask, Tensor) and key.dim() > 1 and _plain(attn_mask) and attn_mask.is_cuda:
+        dense = _along_keys(attn_mask, key.shape[-2])
     return functional.scaled_dot_product_attention(query, key, value, dense, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

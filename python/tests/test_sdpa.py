@@ -164,6 +164,16 @@ def test_dense_masks(lead, pairs, dtype, device):
         agrees(q[0], k[0], k[0], torch.rand(shape, device=device) < 0.5)
 
 
+def test_dense_masks_of_any_strides(dtype, device):
+    """Those that do not lie along the keys, of whose kind PyTorch's kernels for CUDA refuse some, or read at odd addresses."""
+    q, k = drawn(2, 4, 19, 16, dtype=dtype, device=device), drawn(2, 4, 27, 16, dtype=dtype, device=device)
+    chances = torch.rand(27, 19, device=device).mT, torch.rand(4, 19, 1, device=device).expand(4, 19, 27), torch.rand(19, 54, device=device)[:, ::2]
+    for seen in [chance < 0.5 for chance in chances] + [(chances[1][..., :1] < 0.5).expand(4, 19, 27)]:
+        agrees(q, k, k, seen)
+    for chance in chances:
+        agrees(q, k, k, (chance if dtype is torch.float32 else chance.to(dtype)))
+
+
 def test_rows_without_keys(dtype, device):
     q = drawn(1, 2, 130, 16, dtype=dtype, device=device)
     for hidden in (slice(0, 64), slice(3, 7), slice(0, 130)):
