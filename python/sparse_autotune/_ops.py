@@ -334,8 +334,17 @@ def activation_of(flags: int) -> str | None:
     return next(name for name, number in ACTIVATIONS.items() if number == flags >> ACTIVATION_SHIFT & 7)
 
 
+def _rounds_to_tf32() -> bool:
+    """Whether PyTorch's products of float32 may round on a GPU: of what asked for it, the one property that can be read after both kinds of settings."""
+    return torch.backends.cuda.matmul.fp32_precision == "tf32"
+
+
+# What torch.compiler.assume_constant_result sets, whose import takes a second. Nothing that says it can be traced; a change compiles anew.
+_rounds_to_tf32._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def tf32_flag(dense: Tensor) -> int:
-    return TF32 if dense.is_cuda and dense.dtype is torch.float32 and torch.get_float32_matmul_precision() != "highest" else 0
+    return TF32 if dense.is_cuda and dense.dtype is torch.float32 and _rounds_to_tf32() else 0
 
 
 def autocast_operands(x: Tensor, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:

@@ -266,8 +266,9 @@ def scaled_dot_product_attention(
     query: [..., heads, queries, depth], key: [..., heads, keys, depth], value: [..., heads, keys, depth of value]; all of one dtype and
     on one device. Leading dimensions may be missing, and there may be more of them. The result is [..., heads, queries, depth of value],
     of the same dtype. With enable_gqa key and value may have fewer heads, which divide those of query. is_causal: query i sees the keys 0
-    to i, whatever the number of keys. scale: None is 1 / sqrt(depth). A query that sees no key gives 0. The result is contiguous, or, where
-    query is a view of [batch, queries, heads, depth], such a view: result.transpose(1, 2) is contiguous then.
+    to i, whatever the number of keys. scale: None is 1 / sqrt(depth). A query that sees no key gives 0, unless PyTorch's function
+    computes: in 16 bits on a GPU that may give it other numbers. The result is contiguous, or, where query is a view of
+    [batch, queries, heads, depth], such a view: result.transpose(1, 2) is contiguous then.
 
     attn_mask is one of these:
 
