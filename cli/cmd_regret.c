@@ -102,7 +102,14 @@ typedef struct tuned {
     char *choice; /* NULL: nothing */
     int candidates, measured;
     double seconds;
+    spk_provisional provisional;
 } tuned;
+
+/* What a race of two has found: the median and the quartiles of their ratios. */
+typedef struct duel {
+    double ratio, low, high;
+    int64_t pairs;
+} duel;
 
 static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tuned *out)
 {
@@ -122,6 +129,7 @@ static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tu
     }
     if (r.chosen >= 0)
         out->choice = cli_format("%s%s%s", r.rows[r.chosen].name, r.rows[r.chosen].params[0] ? " " : "", r.rows[r.chosen].params);
+    out->provisional = r.provisional;
     spk_report_destroy(&report);
     result_release(&r);
     return cli_status(app, NULL, status, NULL);
@@ -203,30 +211,41 @@ static int race_promising(cli *app, trial *t, const regret_flags *f, const tuned
     return cli_status(app, NULL, status, NULL);
 }
 
-/* The median of chosen / best over the rounds of a race between the two. */
-static int head_to_head(cli *app, trial *t, const char *chosen, const char *best, int64_t rounds, double *ratio, int64_t *pairs)
+static const result_row *row_called(const result *r, const char *choice)
+{
+    const result_row *found = NULL;
+    for (int i = 0; i < r->count; i++) {
+        char *text = cli_format("%s%s%s", r->rows[i].name, r->rows[i].params[0] ? " " : "", r->rows[i].params);
+        found = strcmp(text, choice) == 0 ? &r->rows[i] : found;
+        free(text);
+    }
+    return found;
+}
+
+/* Chosen / best over the rounds of a race between the two. */
+static int head_to_head(cli *app, trial *t, const char *chosen, const char *best, int64_t rounds, duel *out)
 {
     spk_report *report = NULL;
     result r = {.chosen = -1};
-    const result_row *a = NULL, *b = NULL;
     char *choices = cli_format("%s;%s", chosen, best);
     spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices};
     t->p.options.budget_s = 0;
     spk_status status = problem_race(app, &t->p, &race, &report);
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
-    for (int i = 0; i < r.count; i++) {
-        char *text = cli_format("%s%s%s", r.rows[i].name, r.rows[i].params[0] ? " " : "", r.rows[i].params);
-        a = strcmp(text, chosen) == 0 ? &r.rows[i] : a;
-        b = strcmp(text, best) == 0 ? &r.rows[i] : b;
-        free(text);
-    }
-    *pairs = 0;
-    *ratio = a && b
-                 ? stats_ratio(a->samples_us, b->samples_us, a->sample_count < b->sample_count ? a->sample_count : b->sample_count, pairs)
-                 : 0;
+    const result_row *a = row_called(&r, chosen), *b = row_called(&r, best);
+    const int64_t both = !a || !b ? 0 : a->sample_count < b->sample_count ? a->sample_count : b->sample_count;
+    double *ratios = cli_alloc((size_t)both + 1, sizeof(*ratios));
+    *out = (duel){0};
+    for (int64_t i = 0; i < both; i++)
+        if (a->samples_us[i] > 0 && b->samples_us[i] > 0)
+            ratios[out->pairs++] = a->samples_us[i] / b->samples_us[i];
+    out->ratio = stats_quantile(ratios, out->pairs, 0.5);
+    out->low = stats_quantile(ratios, out->pairs, 0.25);
+    out->high = stats_quantile(ratios, out->pairs, 0.75);
+    free(ratios);
     int code = cli_status(app, NULL, status, NULL);
-    if (code == EXIT_DONE && *pairs == 0)
+    if (code == EXIT_DONE && out->pairs == 0)
         code = cli_fail(app, EXIT_SHORT, "the race of '%s' and '%s' gave no pairs", chosen, best);
     spk_report_destroy(&report);
     result_release(&r);
@@ -235,10 +254,10 @@ static int head_to_head(cli *app, trial *t, const char *chosen, const char *best
 }
 
 /* Finds the best and the regret against it, in a second empty store. */
-static int find_best(regret_run *run, const problem_flags *flags, const tuned *chosen, tuned *best, double *regret, int64_t *pairs)
+static int find_best(regret_run *run, const problem_flags *flags, const tuned *chosen, tuned *best, duel *met)
 {
     trial t;
-    double ratio = 1;
+    *met = (duel){1, 1, 1, 0};
     int code = begin_trial(run->app, flags, &t);
     if (code)
         return code;
@@ -246,15 +265,14 @@ static int find_best(regret_run *run, const problem_flags *flags, const tuned *c
                                                : tune_trial(run->app, &t, SPK_TUNE_EXHAUSTIVE, run->flags->best_budget_s, best);
     bool differ = code == EXIT_DONE && chosen->choice && best->choice && strcmp(chosen->choice, best->choice) != 0;
     if (differ)
-        code = head_to_head(run->app, &t, chosen->choice, best->choice, run->flags->rounds, &ratio, pairs);
+        code = head_to_head(run->app, &t, chosen->choice, best->choice, run->flags->rounds, met);
     if (code == EXIT_DONE && (!chosen->choice || !best->choice))
         code = cli_fail(run->app, EXIT_SHORT, "nothing was chosen for: sparsek tune %s", t.p.flags);
-    *regret = ratio > 1 ? ratio - 1 : 0;
     end_trial(run->app, &t);
     return code;
 }
 
-static json_t *outcome_json(const problem *p, int64_t number, const tuned *chosen, const tuned *best, double regret, int64_t pairs)
+static json_t *outcome_json(const problem *p, int64_t number, const tuned *chosen, const tuned *best, const duel *met)
 {
     json_t *o = json_object();
     json_put(o, "number", json_integer(number));
@@ -262,8 +280,10 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
     json_put(o, "command", json_text(p->flags));
     json_put(o, "chosen", json_text(chosen->choice));
     json_put(o, "best", json_text(best->choice));
-    json_put(o, "regret", json_number(regret));
-    json_put(o, "pairs", json_integer(pairs));
+    json_put(o, "regret", json_number(met->ratio > 1 ? met->ratio - 1 : 0));
+    json_put(o, "ratio_quartiles", json_pack("[f, f]", met->low, met->high));
+    json_put(o, "pairs", json_integer(met->pairs));
+    json_put(o, "provisional", chosen->provisional ? json_string(result_provisional(chosen->provisional)) : json_null());
     json_put(o, "candidates", json_integer(best->candidates));
     json_put(o, "measured", json_integer(chosen->measured));
     json_put(o, "measured_exhaustive", json_integer(best->measured));
@@ -277,8 +297,7 @@ static int one_problem(regret_run *run, int64_t number)
     problem_flags flags = regret_draw(run->file.seed, number, &(regret_wish){run->gpu, run->flags->op, run->flags->batch});
     trial t;
     tuned chosen = {0}, best = {0};
-    double regret = 0;
-    int64_t pairs = 0;
+    duel met = {0};
     int quiet = run->app->quiet;
     run->app->quiet = 1; /* that a drawn pattern has no room for a few blocks is no news */
     int code = begin_trial(run->app, &flags, &t);
@@ -290,12 +309,12 @@ static int one_problem(regret_run *run, int64_t number)
         spk_context *context = run->app->context;
         run->app->context = t.programs;
         run->app->quiet = 1;
-        code = find_best(run, &flags, &chosen, &best, &regret, &pairs);
+        code = find_best(run, &flags, &chosen, &best, &met);
         run->app->quiet = quiet;
         run->app->context = context;
     }
     if (code == EXIT_DONE)
-        json_push(run->results, outcome_json(&t.p, number, &chosen, &best, regret, pairs));
+        json_push(run->results, outcome_json(&t.p, number, &chosen, &best, &met));
     end_trial(run->app, &t);
     free(chosen.choice);
     free(best.choice);
@@ -387,8 +406,13 @@ static int finish(regret_run *run, int code)
 {
     size_t count = json_array_size(run->results), index;
     json_t *one;
+    size_t provisional = 0;
     double *regrets = cli_alloc(count, sizeof(*regrets));
-    json_array_foreach(run->results, index, one) regrets[index] = json_number_value(json_object_get(one, "regret"));
+    json_array_foreach(run->results, index, one)
+    {
+        regrets[index] = json_number_value(json_object_get(one, "regret"));
+        provisional += json_is_string(json_object_get(one, "provisional"));
+    }
     double median = stats_quantile(regrets, (int64_t)count, 0.5), p95 = stats_quantile(regrets, (int64_t)count, 0.95),
            worst = stats_quantile(regrets, (int64_t)count, 1);
     double candidates = count ? sum_of(run->results, "candidates") / (double)count : 0;
@@ -399,6 +423,8 @@ static int finish(regret_run *run, int code)
         printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count,
                (unsigned long long)run->file.seed, 100 * median, 100 * p95, 100 * worst);
         printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
+        if (provisional > 0)
+            printf("%zu provisional, for instance as other programs used the processors\n", provisional);
     }
     json_t *root = json_envelope(run->app, json_incref(run->results));
     json_put(root, "seed", json_integer((json_int_t)run->file.seed));

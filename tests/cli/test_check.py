@@ -151,6 +151,9 @@ class Regret(CliTest):
         self.assertLessEqual(both["p95_regret"], both["worst_regret"])
         self.assertEqual((both["problems"], both["seed"]), (2, 2))
         for r in both["results"]:
+            low, high = r["ratio_quartiles"]
+            self.assertTrue(low <= r["regret"] + 1 <= high or (r["regret"] == 0 and low <= 1), r)
+            self.assertIn(r["provisional"], (None, "budget", "load"))
             self.assertGreaterEqual(r["regret"], 0)
             self.assertGreater(r["candidates"], 1)
             if r["chosen"] != r["best"]:
