@@ -80,7 +80,8 @@ for step in "${steps[@]}"; do
         [ -z "${EXAMPLE_LAYERS:-}" ] ||
             run 100 python3 examples/python/transformer.py --layers-only "$EXAMPLE_LAYERS" --device cuda --json "examples/python/results/$name-transformer-layers.json"
         ;;
-    tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" --limit-s 520 -n 4 ;;
+    tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" --limit-s 520 \
+                --resume "$build/python-tests-state.json" -n 8 ;; # the same command goes on
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     regret-attention)
         run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"
