@@ -81,6 +81,15 @@ static void time_is_bounded(void **state)
     assert_ptr_equal(operand_memory.memory, memory);
     spk_operands_release(&o);
 
+    /* nor is memory taken, and written to, that no set would fill in time: a gigabyte of cache takes a second */
+    b.device.l3_bytes = INT64_C(1) << 30;
+    spk_operand_memory_release(&b.device, &operand_memory);
+    assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, &operand_memory, &o), SPK_OK);
+    assert_true(operand_memory.bytes > 0 && operand_memory.bytes <= 32 << 20);
+    spk_operands_release(&o);
+    b.device.l3_bytes = INT64_C(1) << 26;
+    spk_operand_memory_release(&b.device, &operand_memory);
+
     slow.copy_in = interrupting_copy_in;
     copies_in = 0;
     operand_memory.limit_us = 0;

@@ -12,6 +12,9 @@
 
 enum { MOST_SETS = 4096, POISON_BYTES = 1 << 26, LINE = 256 };
 
+/* What can be counted on for fresh pages, where a virtual machine's host may have to find them first. */
+static const double fresh_bytes_a_us = 1000;
+
 /* Noise is made once and laid out again and again: a prime number of elements, so that no stride of a problem repeats it in step. */
 enum { NOISE_ELEMENTS = 131071 };
 
@@ -90,6 +93,9 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
     double times = device->backend->capturing != NULL ? 4.0 : 2.0;
     double wanted = times * (double)last_cache / touched + 2, fitting = free_bytes > 0 ? 0.25 * free_bytes / (double)set_bytes : wanted;
     wanted = wanted < fitting ? wanted : fitting;
+    const double limit_us = o->operand_memory->limit_us;
+    if (limit_us > 0) /* half a gigabyte of last cache would take a second, of a budget of two */
+        wanted = fmin(wanted, limit_us * fresh_bytes_a_us / (double)set_bytes);
     o->sets = wanted > MOST_SETS ? MOST_SETS : wanted > 1 ? (int64_t)wanted : 1;
     return SPK_OK;
 }
