@@ -54,7 +54,8 @@ static bool without(const cli *app, const problem *p, problem *out)
     *out = *p;
     out->pattern = NULL;
     for (int i = 0; i < p->op->info.field_count; i++)
-        if (p->op->fields[i].kind == SPK_FIELD_COUNT && strncmp(p->op->fields[i].name, "mask_", 5) == 0)
+        if (p->op->fields[i].kind == SPK_FIELD_COUNT &&
+            (strncmp(p->op->fields[i].name, "mask_", 5) == 0 || strcmp(p->op->fields[i].name, "tiles") == 0))
             operation_put(&p->op->fields[i], &out->given, 0);
     out->numbers = (spk_problem_info){SPK_SIZED(spk_problem_info)};
     return spk_problem_get_info(app->context, NULL, &out->given, &out->numbers) == SPK_OK;
@@ -104,5 +105,6 @@ json_t *unmasked_json(const unmasked *u)
     json_put(o, "masked_us", json_number(u->masked_us));
     json_put(o, "whole_us", json_number(u->whole_us));
     json_put(o, "measured", json_boolean(u->is_measured));
+    json_put(o, "provisional", json_boolean(u->is_shaky));
     return o;
 }

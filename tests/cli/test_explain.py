@@ -104,4 +104,8 @@ class Explain(CliTest):
             self.assertIn(f"takes 0.25 of the time of the same attention without it, 100 us for 400 us {source}", shown)
             self.assertIn(" takes 400 us", " ".join(self.cli("explain", *full, "--store", store).stdout.split()))
             unmasked = self.bench("explain", *masked, "--store", store)["results"][0]["unmasked"]
-            self.assertEqual((unmasked["masked_us"], unmasked["whole_us"], unmasked["measured"]), (100, 400, True))
+            self.assertEqual((unmasked["masked_us"], unmasked["whole_us"], unmasked["measured"], unmasked["provisional"]), (100, 400, True, provisional is not None))
+        for more in (("--sequences", "4"), ("--tiles", "3")):
+            self.cli("tune", *masked, *more, "--budget", "0.05", "--store", self.path("mine"))
+            kept = self.json("explain", *masked, *more, "--store", self.path("mine"))["results"][0]["unmasked"]["kept"]
+            self.assertTrue(0 < kept <= 1, f"{more}: {kept}")

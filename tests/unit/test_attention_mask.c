@@ -70,6 +70,50 @@ static void computes_the_definition(void **state)
     }
 }
 
+/* What a query sees where packed sequences are of equal length. */
+static bool sees_within(const spk_attention *a, int64_t head, int64_t query, int64_t key)
+{
+    const int64_t count = a->sequences ? a->sequences : 1, queries = a->queries / count, keys = a->keys / count;
+    if (query / queries != key / keys ||
+        !made.stored[(list_of(a, 0, head) * made.down + query / made.height) * made.across + key / made.width])
+        return false;
+    spk_attention own = *a;
+    own.queries = queries;
+    own.keys = keys;
+    return sees(&own, NULL, 0, head, query % queries, key % keys);
+}
+
+/* The operations that are told are of the pairs that the mask, the limits and the sequences keep. */
+static void counts_the_pairs_that_are_kept(void **state)
+{
+    (void)state;
+    spk_rng_seed(&rng, 78);
+    for (int turn = 0; turn < (getenv("SPARSEK_TEST_QUICK") != NULL ? 20 : 200); turn++) {
+        spk_attention a = draw_problem();
+        spk_problem_info info = {SPK_SIZED(spk_problem_info)};
+        double pairs = 0;
+        a.batch = 1;
+        a.mask_items = 0;
+        if (turn % 4 != 0) {
+            a.sequences = 1 + below(5);
+            a.queries = a.sequences * (1 + below(40));
+            a.keys = a.sequences * (1 + below(40));
+        }
+        if (a.keys == 0)
+            continue;
+        draw_mask(&made, &a);
+        for (int64_t head = 0; head < a.heads; head++)
+            for (int64_t query = 0; query < a.queries; query++)
+                for (int64_t key = 0; key < a.keys; key++)
+                    pairs += sees_within(&a, head, query, key);
+        ok(spk_problem_get_info(context, made.pattern, &a, &info));
+        const double wanted = 2 * pairs * (double)(a.depth + (a.depth_v ? a.depth_v : a.depth));
+        if (fabs(info.flops - wanted) > 1e-9 * wanted)
+            fail_msg("turn %d: %.17g operations, wanted %.17g", turn, info.flops, wanted);
+        spk_pattern_destroy(&made.pattern);
+    }
+}
+
 /* One block row after another that is empty, and a mask of nothing. */
 static void rows_without_keys(void **state)
 {
@@ -285,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(computes_the_definition),
+        cmocka_unit_test(counts_the_pairs_that_are_kept),
         cmocka_unit_test(rows_without_keys),
         cmocka_unit_test(what_others_see_does_not_matter),
         cmocka_unit_test(equal_bits_and_all_blocks),
