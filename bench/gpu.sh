@@ -5,6 +5,7 @@
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
+# The step tests goes on where it stopped, too, as long as the file PYTHON_TESTS_STATE is there (default: /tmp/sparsek-python-tests.json).
 # Needs python3 with PyTorch and Triton; the steps layers, decoder, bundle, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
 # encoder's layers are timed where EXAMPLE_LAYERS names a file of examples/python/transformer.py --save-layers. A failed step does not keep the others from running.
 set -uo pipefail
@@ -18,7 +19,7 @@ while [ $# -gt 0 ]; do
     --results) results=$2; shift ;;
     --device) device=$2; shift ;;
     --limit-s) limit=$2; shift ;;
-    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
@@ -81,7 +82,7 @@ for step in "${steps[@]}"; do
             run 100 python3 examples/python/transformer.py --layers-only "$EXAMPLE_LAYERS" --device cuda --json "examples/python/results/$name-transformer-layers.json"
         ;;
     tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" --limit-s 520 \
-                --resume "$build/python-tests-state.json" -n 8 ;; # the same command goes on
+                --resume "${PYTHON_TESTS_STATE:-/tmp/sparsek-python-tests.json}" -n 8 ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     regret-attention)
         run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"
