@@ -236,10 +236,7 @@ static int head_to_head(cli *app, trial *t, const char *chosen, const char *best
     const result_row *a = row_called(&r, chosen), *b = row_called(&r, best);
     const int64_t both = !a || !b ? 0 : a->sample_count < b->sample_count ? a->sample_count : b->sample_count;
     double *ratios = cli_alloc((size_t)both + 1, sizeof(*ratios));
-    *out = (duel){0};
-    for (int64_t i = 0; i < both; i++)
-        if (a->samples_us[i] > 0 && b->samples_us[i] > 0)
-            ratios[out->pairs++] = a->samples_us[i] / b->samples_us[i];
+    *out = (duel){.pairs = both > 0 ? stats_ratios(a->samples_us, b->samples_us, both, ratios) : 0};
     out->ratio = stats_quantile(ratios, out->pairs, 0.5);
     out->low = stats_quantile(ratios, out->pairs, 0.25);
     out->high = stats_quantile(ratios, out->pairs, 0.75);

@@ -27,13 +27,19 @@ double stats_quantile(const double *values, int64_t count, double share)
     return result;
 }
 
-double stats_ratio(const double *over, const double *under, int64_t count, int64_t *pairs)
+int64_t stats_ratios(const double *over, const double *under, int64_t count, double *ratios)
 {
-    double *ratios = cli_alloc(count > 0 ? (size_t)count : 1, sizeof(*ratios));
     int64_t kept = 0;
     for (int64_t i = 0; i < count; i++)
         if (over[i] > 0 && under[i] > 0)
             ratios[kept++] = over[i] / under[i];
+    return kept;
+}
+
+double stats_ratio(const double *over, const double *under, int64_t count, int64_t *pairs)
+{
+    double *ratios = cli_alloc(count > 0 ? (size_t)count : 1, sizeof(*ratios));
+    const int64_t kept = stats_ratios(over, under, count, ratios);
     double median = stats_quantile(ratios, kept, 0.5);
     free(ratios);
     *pairs = kept;

@@ -49,9 +49,9 @@ def earlier(path, about):
     """What calls before have found of the same; a state of something else begins anew."""
     try:
         held = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return (held["outcomes"], held["seconds"], held["calls"]) if held["about"] == about else ({}, 0.0, 0)
+    except (OSError, ValueError, KeyError, TypeError):
         return {}, 0.0, 0
-    return (held["outcomes"], held["seconds"], held["calls"]) if held["about"] == about else ({}, 0.0, 0)
 
 
 def main():
