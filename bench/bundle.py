@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The bundle: what was chosen on known processors and cards for common classes, which ships with the library.
 
-    bench/bundle.py run OUT.json [--device cpu|cuda:0] [--threads N] [--seconds 230] [--budget 2] [--program build/release/sparsek] [--decoder "ARGS"]
+    bench/bundle.py run OUT.json [--device cpu|cuda:0] [--threads N] [--seconds 230] [--budget 2] [--skip N] [--program build/release/sparsek] [--decoder "ARGS"]
                                   tunes the common classes of that device, those of bench/python/decoder.py among them (--decoder, with the Python package
                                   importable), and writes what came of it, without what is this machine's own
     bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
@@ -131,7 +131,7 @@ def run(options):
             call(words, environment, end - time.monotonic())
         asked = list(problems(kind))
         done = 0
-        for problem in asked:
+        for problem in asked[options.skip :]:
             left = end - time.monotonic()
             if left < options.budget + 1:
                 break
@@ -146,7 +146,7 @@ def run(options):
     command = "bench/bundle.py run " + " ".join(shlex.quote(word) for word in sys.argv[2:])
     made = dict(schema=found["schema"], command=command, problems=done, of=len(asked), classes=kept, left_out=len(found["classes"]) - len(kept))
     pathlib.Path(options.out).write_text(json.dumps(made, indent=1) + "\n")
-    print(f"{len(kept)} classes, {made['left_out']} left out; {done} of {len(asked)} problems had time")
+    print(f"{len(kept)} classes, {made['left_out']} left out; {done} of {len(asked) - options.skip} problems had time")
 
 
 # ---------------------------------------------------------------------------------------------------- the bundle
@@ -207,6 +207,7 @@ def main():
     one.add_argument("--threads", type=int, default=0)
     one.add_argument("--seconds", type=float, default=230)
     one.add_argument("--budget", type=float, default=2)
+    one.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N problems, which a run before had time for")
     one.add_argument("--decoder", help="options of bench/python/decoder.py, which is run first")
     one.add_argument("--program", default=argparse.SUPPRESS)
     two = actions.add_parser("make")
