@@ -36,8 +36,8 @@ from race.harness import card  # noqa: E402
 
 ROUNDS = 11
 SAMPLE_US = 1e4
-KINDS = {"": None, "d": True, "c": "copies", "l": "late copies"}  # of --chunks
-WORDS = {True: "direct", "copies": "copies", "late copies": "late copies"}
+KINDS = {"": None, "d": True, "c": "copies", "l": "late copies", "w": "weights"}  # of --chunks
+WORDS = {True: "direct", "copies": "copies", "late copies": "late copies", "weights": "weights"}
 LAYOUTS = {"whole": (Replicate(), Replicate()), "scattered": (Replicate(), Shard(0)), "sequence": (Shard(0), Shard(0))}
 
 
@@ -192,7 +192,7 @@ class Layers:
             for count, direct in chunks:
                 if direct and layouts == "whole" or direct == "late copies" and (layouts != "scattered" or self.what != "forward"):
                     continue
-                if isinstance(direct, str) and self.what != "forward" and layouts != "sequence":
+                if direct in ("copies", "late copies") and self.what != "forward" and layouts != "sequence":
                     continue
                 model = self.parallel(ranks, layouts, count, direct)
                 call = self.call(model, ranks.mine(x, came).clone(), ranks.mine(gradient, goes).clone())
@@ -372,8 +372,8 @@ def main():
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
     parser.add_argument(
         "--chunks",
-        default="0,1,2,4,1d,2d,4d,1c,2c,4c,1l,2l,4l",
-        help="pieces of tokens to time, by commas, with d: direct, c: copies, l: late copies; 0: as the layer measures",
+        default="0,1,2,4,1d,2d,4d,1c,2c,4c,1l,2l,4l,1w",
+        help="pieces of tokens to time, by commas, with d: direct, c: copies, l: late copies, w: weights; 0: as the layer measures",
     )
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--budget-s", type=float, default=1.0, help="seconds of one tuning")
@@ -382,7 +382,7 @@ def main():
     parser.add_argument("--ctas", type=int, default=0, help="thread blocks of NCCL at most; 0: as it likes")
     parser.add_argument("--store", metavar="FILE", help="of decisions, to keep; else one that goes with the run")
     options = parser.parse_args()
-    options.chunks = [(int(word.rstrip("dcl")) or None, KINDS[word.lstrip("0123456789")]) for word in options.chunks.split(",")]
+    options.chunks = [(int(word.rstrip("dclw")) or None, KINDS[word.lstrip("0123456789")]) for word in options.chunks.split(",")]
     options.command = "python " + " ".join(sys.argv)
     if options.json:
         os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)

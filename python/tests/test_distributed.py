@@ -155,6 +155,33 @@ def test_direct(world, layouts, chunks):
     world.run(_pair, layouts, chunks, chunks != 2, False, True)
 
 
+@pytest.mark.parametrize("layouts", ["sequence", "scattered", "items"])
+@pytest.mark.parametrize("gated", [True, False])
+def test_weights_travel(world, layouts, gated):
+    world.run(_pair, layouts, 1, gated, gated and layouts == "sequence", "weights")
+
+
+def _plain_order(rank, size):
+    """What the ranks have, one behind the other, is the whole: nothing is put in order. Beside it, a rank that has nothing."""
+    for units in (size, size + 1, 1):
+        single = MLP(hidden=8 * units, gated=False)
+        parallel = copy.deepcopy(single)
+        style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=Shard(0), output_layouts=Shard(0), chunks=1, direct="weights")
+        parallelize_module(parallel, _mesh(size), style)
+        x = torch.randn(size, 48, dtype=torch.float64)
+        of_single, mine = x.clone().requires_grad_(), x[rank : rank + 1].clone().requires_grad_()
+        want, got = single(of_single), parallel(mine)
+        close(got, want[rank : rank + 1].detach())
+        want.sum().backward()
+        got.sum().backward()
+        close(mine.grad, of_single.grad[rank : rank + 1])
+        _check_gradients(parallel, single)
+
+
+def test_weights_of_few_units(world):
+    world.run(_plain_order)
+
+
 def _one_layer(rank, size, kind, layouts, rows, activation):
     came, goes = layouts
     single = sa.SparseLinear(48, 8 * rows, 8, pattern=_skewed(rows, 6), activation=activation, dtype=torch.float64)

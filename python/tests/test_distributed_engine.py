@@ -286,6 +286,8 @@ def _refusals(rank, size):
         ColwiseSparse(chunks=0)
     with pytest.raises(ValueError, match="direct: goes with a number of chunks"):
         _style(direct=True)
+    with pytest.raises(ValueError, match="chunks: must be 1 with direct='weights', which cuts no tokens; is 2"):
+        _style(chunks=2, direct="weights")
     with pytest.raises(ValueError, match="direct: wants output_layouts Shard"):
         parallelize_module(MLP(), mesh, _style(chunks=1, direct=True))
     with pytest.raises(ValueError, match="up: makes 80 features in blocks of 16, down takes 80 in blocks of 8"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -53,8 +54,11 @@ class DealtLinear(SparseLinear):
     blocks: Tensor  # numbers in the whole of the blocks here
 
     held: _Operands | None = None
+    later: Callable[[], _Operands] | None = None  # what will be held, for the first product
 
     def _operands(self) -> _Operands:
+        if self.later is not None:
+            self.__dict__["held"] = self.__dict__.pop("later")()
         if self.held is not None:
             return self.held
         values, bias, row_offsets, col_indices = super()._operands()
@@ -75,6 +79,19 @@ class DealtLinear(SparseLinear):
 
     def let_go(self) -> None:
         self.__dict__.pop("held", None)
+
+    @contextlib.contextmanager
+    def as_whole(self, operands: Callable[[], _Operands]) -> Iterator[None]:
+        """Products are those of the whole layer meanwhile, whose operands the first of them asks for."""
+        held, features = self.held, (self.out_features, self.in_features)
+        self.__dict__["later"] = operands
+        self.out_features, self.in_features = self.whole.shape
+        try:
+            yield
+        finally:
+            self.__dict__.pop("later", None)
+            self.__dict__["held"] = held
+            self.out_features, self.in_features = features
 
     def _makes_new(self) -> bool:
         return True

@@ -11,19 +11,19 @@ from torch import Tensor
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard
 
-from . import _copies
+from . import _copies, _weights
 from ._moves import Copy, Fetch, Flight, Gather, Move, Return, Scatter, Sum, begin, end, moved
 from ._sizes import cut, sizes_of
 
 Inner = Callable[[Tensor], Tensor]
 
 
-Direct = bool | Literal["copies", "late copies"]
+Direct = bool | Literal["copies", "late copies", "weights"]
 
 
 class Way(NamedTuple):
     """How many pieces; direct: each rank multiplies its own tokens as they are, while ranks send the others' to each other. "copies": these are copied into the
-    memory of the others; "late copies": and only the last layer works on pieces."""
+    memory of the others; "late copies": and only the last layer works on pieces; "weights": tokens and summands stay, in one piece, and weights travel."""
 
     pieces: int
     direct: Direct
@@ -34,7 +34,8 @@ class Plan:
     """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
 
     given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands
-    travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for.
+    travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for. bare: whether the layers
+    are all that the module has parameters for, so that they may be whole.
     """
 
     mesh: DeviceMesh
@@ -46,6 +47,7 @@ class Plan:
     given: Way | None = None
     last: Any = None
     closed: bool = False
+    bare: bool = False
     width: int = 0  # features that a piece has when it came; 0: as many as the input
     chosen: dict[str, Way] = dataclasses.field(default_factory=dict)
 
@@ -113,6 +115,8 @@ class Plan:
         return (parts[0] if len(parts) == 1 else torch.cat(parts)).view(*lead, parts[0].shape[-1])
 
     def run(self, x: Tensor, inner: Inner, way: Way, layers: Sequence[Any]) -> Tensor:
+        if way.direct == _weights.WEIGHTS:
+            return _weights.run(self, x, inner, layers)
         if isinstance(way.direct, str):
             made = _copies.run(self, x, inner, way, layers)
             if made is not None:

@@ -17,6 +17,7 @@ from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, a
 from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
 from ._pieces import Direct, Plan, Way
 from ._ways import chosen
+from ._weights import WEIGHTS
 
 
 class _Style(ParallelStyle):
@@ -27,8 +28,10 @@ class _Style(ParallelStyle):
         if direct is not None and chunks is None:
             raise ValueError("direct: goes with a number of chunks; without one both are measured")
         self.input_layouts, self.output_layouts, self.use_local_output = input_layouts, output_layouts, use_local_output
-        if direct not in (None, False, True, COPIES, LATE):
-            raise ValueError(f"direct: must be True, False, {COPIES!r} or {LATE!r}, not {direct!r}")
+        if direct not in (None, False, True, COPIES, LATE, WEIGHTS):
+            raise ValueError(f"direct: must be True, False, {COPIES!r}, {LATE!r} or {WEIGHTS!r}, not {direct!r}")
+        if direct == WEIGHTS and chunks != 1:
+            raise ValueError(f"chunks: must be 1 with direct={WEIGHTS!r}, which cuts no tokens; is {chunks}")
         self.given = None if chunks is None else Way(chunks, direct or False)
 
     def _plan(self, mesh: DeviceMesh, before: Move, after: Move) -> Plan:
@@ -159,9 +162,11 @@ class _Pair:
                 )
             return made
 
-        if torch.is_grad_enabled():
+        if torch.is_grad_enabled() or not self.plan.chosen:
             known = {id(parameter) for layer in layers for parameter in layer.parameters()}
-            self.plan.closed = not args and not kwargs and all(id(p) in known or not p.requires_grad for p in self.parameters())  # type: ignore[attr-defined]
+            others = [parameter for parameter in self.parameters() if id(parameter) not in known]  # type: ignore[attr-defined]
+            self.plan.closed = not args and not kwargs and not any(parameter.requires_grad for parameter in others)
+            self.plan.bare = not others
         return self.plan(x, layers, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
 
 
@@ -177,7 +182,8 @@ class PairwiseSparse(_Style):
     input_layouts: Replicate() (the default) or Shard(d): each rank has its tokens, along dimension d. output_layouts: the same. Replicate() sums the result
     over the ranks (all-reduce); Shard(d) reduces and scatters it. use_local_output, chunks: as of ColwiseSparse. direct, with chunks: where results are
     scattered, ranks send tokens and summands to each other, and multiply their own tokens meanwhile, in place of collectives: True by messages, "copies" by
-    copies into each other's memory (GPUs of one host; elsewhere as True), "late copies" the same with pieces for `down` alone; None: measured.
+    copies into each other's memory (GPUs of one host; elsewhere as True), "late copies" the same with pieces for `down` alone. "weights": tokens stay; each
+    rank fetches the whole weights, and multiplies its own tokens; hidden features are all there then. None: measured.
 
     Hidden features are dealt so that ranks store equally many blocks of all the layers together. The order stays between the layers: nothing is undone.
     """

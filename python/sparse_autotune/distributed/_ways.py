@@ -12,10 +12,11 @@ import torch.distributed as dist
 from torch import Tensor
 
 from .. import _options
-from . import _copies, _shared
+from . import _copies, _shared, _weights
 from ._choices import in_memory, tune_once
 from ._copies import COPIES, LATE
 from ._pieces import Direct, Inner, Plan, Way
+from ._weights import WEIGHTS, AssembleAlone
 
 COUNTS = (1, 2, 4, 8)
 _DIRECT = COUNTS[:-1]
@@ -50,6 +51,7 @@ def chosen(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner) -> Way:
     ways = [Way(count, False) for count in COUNTS if count <= at_most]
     ways += [Way(count, True) for count in _DIRECT if count <= at_most and plan.may_be_direct]
     ways += [way for way in _copied(plan, x, training) if way.pieces <= at_most]
+    ways += [Way(1, WEIGHTS)] if plan.may_be_direct and plan.bare else []
     try:
         leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
         with torch.set_grad_enabled(training):
@@ -107,8 +109,9 @@ def _tune(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner, once: Once
     """The products of all kinds of pieces, at one rank, where the store can be shared."""
     ranks, lead = plan.mesh.size(), [1] * (x.dim() - 2)
     whole = x[..., 0].numel() * (ranks if plan.dim_in is not None else 1)
-    copied = [way for way in ways if isinstance(way.direct, str)]
-    sizes = sorted({size for way in ways if way not in copied for size in _sizes(plan, whole, way)}, reverse=True)
+    whole_weights = Way(1, WEIGHTS) in ways
+    copied = [way for way in ways if isinstance(way.direct, str) and way.direct != WEIGHTS]
+    sizes = sorted({size for way in ways if not isinstance(way.direct, str) for size in _sizes(plan, whole, way)}, reverse=True)
 
     def products() -> None:
         for tokens in sizes:
@@ -118,6 +121,8 @@ def _tune(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner, once: Once
             made = _copies.run(plan, x, inner, way, layers, _shared.Alone)
             assert made is not None
             once(made, x)
+        if whole_weights:
+            once(_weights.run(plan, x, inner, layers, AssembleAlone), x)
 
     if not in_memory():
         tune_once(products, plan.mesh.get_group())
