@@ -10,7 +10,7 @@ import torch.distributed as dist
 from conftest import close
 from ranks import World
 from shared_double import _Files, sharing
-from test_distributed import MLP, _mesh, _pair
+from test_distributed import MLP, _check_gradients, _mesh, _pair
 from test_distributed_attention import _formula
 from torch import nn
 from torch.distributed.tensor import Replicate, Shard
@@ -44,6 +44,45 @@ def test_pair(world, layouts, chunks, tmp_path):
 @pytest.mark.parametrize("chunks", [1, 2])
 def test_late(world, chunks, tmp_path):
     world.run(_copied_pair, str(tmp_path), "scattered", chunks, chunks != 2, "late copies")
+
+
+@pytest.mark.parametrize("layouts", ["sequence", "scattered", "items"])
+@pytest.mark.parametrize("gated", [True, False])
+def test_weights(world, layouts, gated, tmp_path):
+    world.run(_copied_weights, str(tmp_path), layouts, gated)
+
+
+def _copied_weights(rank, size, folder, layouts, gated):
+    with sharing(folder) as shared:
+        _pair(rank, size, layouts, 1, gated, False, "weights")
+        # Of values and the bias of two layers, and the values of the third: gradients in an exchange each. Twice without gradients.
+        assert [memory.exchanges for memory in shared] == [1 + 1 + 5 + 2]
+
+
+def _some_gradients(rank, size, folder):
+    """Of one layer, twice; the others' are not asked for. Then of two calls at once."""
+    with sharing(folder):
+        single = MLP()
+        parallel = copy.deepcopy(single)
+        style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=Shard(0), output_layouts=Shard(0), chunks=1, direct="weights")
+        parallelize_module(parallel, _mesh(size), style)
+        x = torch.randn(2 * size, 48, dtype=torch.float64)
+        mine = x[2 * rank : 2 * rank + 2]
+        for layer in ("down", "gate"):
+            made = parallel(mine)
+            for again in (True, False):
+                (got,) = torch.autograd.grad(made.sum(), [parallel.get_submodule(layer).values], retain_graph=again)
+                (want,) = torch.autograd.grad(single(x).sum(), [single.get_submodule(layer).values])
+                close(got.to_local()[: parallel.get_submodule(layer).nnzb], want[parallel.get_submodule(layer).blocks])
+        parallel(parallel(mine)).sum().backward()
+        single(single(x)).sum().backward()
+        _check_gradients(parallel, single)
+        with torch.no_grad():
+            close(parallel(mine), single(x)[2 * rank : 2 * rank + 2])
+
+
+def test_gradients_of_some_weights(world, tmp_path):
+    world.run(_some_gradients, str(tmp_path))
 
 
 class _Scaled(MLP):

@@ -47,6 +47,7 @@ class Memory:
         self.timeout_ms = _timeout_ms(group, device)
         self.aside: Any = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
         self.last: Any = None  # the stream of the last exchange, and its end
+        self.pending: Callable[[], None] | None = None  # ends an exchange that is not over
         self.numbers: Tensor | None = None
         self.views: dict[tuple[int, int, torch.Size, torch.dtype], Tensor] = {}
         self.signal_all()
@@ -105,6 +106,8 @@ class Exchange:
     """
 
     def __init__(self, memory: Memory):
+        if memory.pending is not None:
+            memory.pending()
         self.memory, self.sent = memory, list[Tensor]()
         self.stream = None
         if memory.aside is not None:

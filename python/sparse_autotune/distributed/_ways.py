@@ -16,7 +16,7 @@ from . import _copies, _shared, _weights
 from ._choices import in_memory, tune_once
 from ._copies import COPIES, LATE
 from ._pieces import Direct, Inner, Plan, Way
-from ._weights import WEIGHTS, AssembleAlone
+from ._weights import WEIGHTS
 
 COUNTS = (1, 2, 4, 8)
 _DIRECT = COUNTS[:-1]
@@ -122,7 +122,7 @@ def _tune(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner, once: Once
             assert made is not None
             once(made, x)
         if whole_weights:
-            once(_weights.run(plan, x, inner, layers, AssembleAlone), x)
+            once(_weights.run(plan, x, inner, layers, alone=True), x)
 
     if not in_memory():
         tune_once(products, plan.mesh.get_group())

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from . import _shared
 from ._deal import part_of
 from ._moves import Group, Move, begin, end, moved
 
@@ -103,6 +104,122 @@ class DistributeAlone(Distribute):
         return x.new_zeros(self.places.each, *x.shape[1:]), None
 
 
+# ------------------------------------------------------------------------------------------------ by copies
+
+
+_MOST = 8  # channels
+_COMING = 1
+
+
+class _Fetch:
+    """What the ranks have of several tensors, in one exchange, which ends when the last of them was taken."""
+
+    def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]]):
+        rooms = _shared.Places()
+        self.memory, self.items = memory, [(rooms.take(_room(memory.ranks, x, places), x.dtype), places, x.shape[1:], x.dtype) for x, places in tensors]
+        self.exchange: _shared.Exchange | None = None
+        self.marks: list[Any] = [None] * len(tensors)
+        self.open = len(tensors)
+
+    @staticmethod
+    def size(ranks: int, tensors: Sequence[tuple[Tensor, Places]]) -> int:
+        rooms = _shared.Places()
+        for x, places in tensors:
+            rooms.take(_room(ranks, x, places), x.dtype)
+        return rooms.size
+
+    def place(self, at: int, rank: int) -> int:
+        first, places, entry, dtype = self.items[at]
+        return first + rank * places.each * entry.numel() * dtype.itemsize
+
+    def part(self, at: int, rank: int) -> Tensor:
+        _, places, entry, dtype = self.items[at]
+        return self.memory.view(self.memory.rank, self.place(at, rank), (places.each, *entry), dtype)
+
+    def send(self, at: int, x: Tensor) -> None:
+        if self.exchange is None:
+            self.exchange = _shared.Exchange(self.memory)
+        exchange, rank = self.exchange, self.memory.rank
+        for other in self.memory.others:
+            exchange.send(x, other, self.place(at, rank), _COMING + at)
+        with exchange.apart():
+            self.part(at, rank).copy_(x)
+        self.marks[at] = exchange.mark()
+
+    def take(self, at: int) -> Tensor:
+        exchange = self.exchange
+        assert exchange is not None
+        exchange.behind(self.marks[at])
+        exchange.wait_all(_COMING + at)
+        first, places, entry, dtype = self.items[at]
+        came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
+        made = came.clone() if places.found is None else came.index_select(0, places.found)
+        self.open -= 1
+        if self.open == 0:
+            exchange.end()
+        return made
+
+
+def _room(ranks: int, x: Tensor, places: Places) -> tuple[int, ...]:
+    return ranks * places.each, *x.shape[1:]
+
+
+class AssembleByCopies(Move):
+    """Assemble where ranks copy into each other's memory. Gradients go in an exchange each, as soon as they are there."""
+
+    def __init__(self, fetch: _Fetch, at: int):
+        self.group, self.fetch, self.at = fetch.memory.group, fetch, at
+        self.back = _DistributeByCopies(fetch, at)
+
+    def begin(self, x: Tensor) -> tuple[Tensor, Any]:
+        self.fetch.send(self.at, _padded(x, self.fetch.items[self.at][1].each))
+        return x.new_empty(0), None
+
+    def end(self, buffer: Tensor) -> Tensor:
+        return self.fetch.take(self.at)
+
+    def reverse(self) -> Move:
+        return self.back
+
+
+class _DistributeByCopies(Move):
+    def __init__(self, fetch: _Fetch, at: int):
+        self.group, self.fetch, self.at = fetch.memory.group, fetch, at
+        self.exchange: _shared.Exchange | None = None
+        self.made: Tensor | None = None
+
+    def begin(self, x: Tensor) -> tuple[Tensor, Any]:
+        fetch, memory = self.fetch, self.fetch.memory
+        places = fetch.items[self.at][1]
+        whole = x.contiguous() if places.entry is None else x.index_select(0, places.entry)
+        parts = whole.split(places.each)
+        self.exchange, self.made = _shared.Exchange(memory), parts[memory.rank]
+        for other in memory.others:
+            self.exchange.send(parts[other], other, fetch.place(self.at, memory.rank), _COMING + self.at)
+        memory.pending = self.finish
+        return whole, None
+
+    def finish(self) -> None:
+        """Adds what came, in the order of the ranks."""
+        exchange, memory = self.exchange, self.fetch.memory
+        assert exchange is not None and self.made is not None
+        memory.pending, self.exchange = None, None
+        exchange.wait_all(_COMING + self.at)
+        for other in sorted(memory.others):
+            self.made = self.made + self.fetch.part(self.at, other)
+        exchange.end()
+
+    def end(self, buffer: Tensor) -> Tensor:
+        if self.exchange is not None:
+            self.finish()
+        made, self.made = self.made, None
+        assert made is not None
+        return made[: self.fetch.items[self.at][1].counts[self.fetch.memory.rank]]
+
+
+# ------------------------------------------------------------------------------------------------ of layers
+
+
 @dataclasses.dataclass(frozen=True)
 class Shape:
     """What assembles a layer: the places of its blocks and of its bias, and the indices of the whole on the layer's device. bias: None: all ranks have it."""
@@ -129,31 +246,52 @@ def shape_of(layer: Any, device: torch.device) -> Shape:
     return known
 
 
-def _assembled(layer: Any, group: Group, kind: type[Assemble]) -> Callable[[], Any]:
-    """Begins to fetch the whole of a layer; what it gives waits for it."""
+def _tensors(layer: Any, rank: int) -> list[tuple[Tensor, Places]]:
+    """What is here of a layer, and travels: its values, and of dealt outputs the bias."""
     values, bias, *_ = layer.held
     shape = shape_of(layer, values.device)
-    coming = begin(values, kind(group, shape.blocks))
-    coming_bias = None
-    if shape.bias is not None:
-        coming_bias = begin(bias[: shape.bias.counts[group.rank()]], kind(group, shape.bias))
+    return [(values, shape.blocks)] + ([(bias[: shape.bias.counts[rank]], shape.bias)] if shape.bias is not None else [])
+
+
+def _moves(group: Group, tensors: Sequence[tuple[Tensor, Places]], alone: bool) -> list[Move]:
+    """The same way at all ranks."""
+    if alone:
+        return [AssembleAlone(group, places) for _, places in tensors]
+    device = tensors[0][0].device
+    memory = _shared.memory_of(group, device, _Fetch.size(group.size(), tensors)) if len(tensors) <= _MOST else None
+    if memory is None:
+        return [Assemble(group, places) for _, places in tensors]
+    fetch = _Fetch(memory, tensors)
+    return [AssembleByCopies(fetch, at) for at in range(len(tensors))]
+
+
+def _operands(layer: Any, coming: Sequence[Any]) -> Callable[[], Any]:
+    """Waits for what is under way."""
+    _, bias, *_ = layer.held
+    shape = layer.assembled
 
     def operands() -> Any:
-        return end(coming), bias if coming_bias is None else end(coming_bias), shape.row_offsets, shape.col_indices
+        values, *others = map(end, coming)
+        return values, others[0] if others else bias, shape.row_offsets, shape.col_indices
 
     return operands
 
 
-def run(plan: Any, x: Tensor, inner: Callable[[Tensor], Tensor], layers: Sequence[Any], kind: type[Assemble] = Assemble) -> Tensor:
+def run(plan: Any, x: Tensor, inner: Callable[[Tensor], Tensor], layers: Sequence[Any], alone: bool = False) -> Tensor:
     """Each rank multiplies its own tokens by the whole weights, which come layer by layer, under the products of those before; the gradients of their values
-    are summed likewise. layers: hold what is here of them, in the order of their products."""
-    group, lead = plan.mesh.get_group(), [1] * (x.dim() - 2)
+    are summed likewise. layers: hold what is here of them, in the order of their products. alone: nothing comes, and zeros take its place."""
+    group, rank, lead = plan.mesh.get_group(), plan.mesh.get_local_rank(), [1] * (x.dim() - 2)
     if plan.dim_in is not None:
         own = x.reshape(-1, x.shape[-1])
     else:
-        own = plan._by_rank(moved(x, plan.before) if kind is Assemble else x, plan.dim_out)[plan.mesh.get_local_rank()]
+        own = plan._by_rank(x if alone else moved(x, plan.before), plan.dim_out)[rank]
+    tensors = [_tensors(layer, rank) for layer in layers]
+    moves = iter(_moves(group, [tensor for of_layer in tensors for tensor in of_layer], alone))
+    coming = [[begin(tensor, next(moves)) for tensor, _ in of_layer] for of_layer in tensors]
     with contextlib.ExitStack() as wholes:
-        for layer, operands in [(layer, _assembled(layer, group, kind)) for layer in layers]:
-            wholes.enter_context(layer.as_whole(operands))
+        for layer, of_layer in zip(layers, coming, strict=True):
+            wholes.enter_context(layer.as_whole(_operands(layer, of_layer)))
         made = inner(own.view(*lead, *own.shape) if lead else own)
+        for layer in layers:
+            layer._operands()  # what came is taken also where nothing was multiplied by it
     return plan._joined(x, [made.flatten(0, -2)])  # type: ignore[no-any-return]
