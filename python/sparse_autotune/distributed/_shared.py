@@ -47,7 +47,6 @@ class Memory:
         self.timeout_ms = _timeout_ms(group, device)
         self.aside: Any = torch.cuda.Stream(device, priority=-1) if device.type == "cuda" else None
         self.last: Any = None  # the stream of the last exchange, and its end
-        self.pending: Callable[[], None] | None = None  # ends an exchange that is not over
         self.numbers: Tensor | None = None
         self.views: dict[tuple[int, int, torch.Size, torch.dtype], Tensor] = {}
         self.signal_all()
@@ -106,8 +105,6 @@ class Exchange:
     """
 
     def __init__(self, memory: Memory):
-        if memory.pending is not None:
-            memory.pending()
         self.memory, self.sent = memory, list[Tensor]()
         self.stream = None
         if memory.aside is not None:
@@ -154,6 +151,19 @@ class Exchange:
         """Its memory is nobody else's until the end of the exchange."""
         self.sent.append(x)
 
+    def lend(self, x: Tensor) -> None:
+        """x is used aside, and may be freed meanwhile."""
+        if self.stream is not None:
+            x.record_stream(self.memory.aside)
+
+    def borrow(self, x: Tensor, mark: Any) -> Tensor:
+        """What was made aside, before a mark, for the current stream."""
+        if self.stream is not None:
+            stream = torch.cuda.current_stream(self.memory.aside.device)
+            stream.wait_event(mark)
+            x.record_stream(stream)
+        return x
+
     def wait_all(self, channel: int) -> None:
         """The current stream waits for a signal of every other rank."""
         for rank in self.memory.others:
@@ -172,6 +182,15 @@ class Exchange:
         if self.stream is not None:
             if not torch.cuda.is_current_stream_capturing():
                 memory.last = (self.stream, self.stream.record_event())
+        self.sent.clear()
+
+    def end_apart(self) -> None:
+        """The same, where what came was used aside alone: the current stream does not wait. What is sent then lives by its record_stream()."""
+        memory = self.memory
+        with self.apart():
+            memory.signal_all()
+            if self.stream is not None and not torch.cuda.is_current_stream_capturing():
+                memory.last = (self.stream, memory.aside.record_event())
         self.sent.clear()
 
 

@@ -112,14 +112,13 @@ _COMING = 1
 
 
 class _Fetch:
-    """What the ranks have of several tensors, in one exchange, which ends when the last of them was taken."""
+    """What the ranks have of several tensors, in one exchange, which takes place aside of the current stream."""
 
     def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]]):
         rooms = _shared.Places()
         self.memory, self.items = memory, [(rooms.take(_room(memory.ranks, x, places), x.dtype), places, x.shape[1:], x.dtype) for x, places in tensors]
         self.exchange: _shared.Exchange | None = None
-        self.marks: list[Any] = [None] * len(tensors)
-        self.open = len(tensors)
+        self.made: list[tuple[Tensor, Any]] = []
 
     @staticmethod
     def size(ranks: int, tensors: Sequence[tuple[Tensor, Places]]) -> int:
@@ -132,32 +131,35 @@ class _Fetch:
         first, places, entry, dtype = self.items[at]
         return first + rank * places.each * entry.numel() * dtype.itemsize
 
-    def part(self, at: int, rank: int) -> Tensor:
-        _, places, entry, dtype = self.items[at]
-        return self.memory.view(self.memory.rank, self.place(at, rank), (places.each, *entry), dtype)
+    def part(self, at: int, rank: int, count: int) -> Tensor:
+        entry, dtype = self.items[at][2:]
+        return self.memory.view(self.memory.rank, self.place(at, rank), (count, *entry), dtype)
 
     def send(self, at: int, x: Tensor) -> None:
+        """In the order of the tensors."""
         if self.exchange is None:
             self.exchange = _shared.Exchange(self.memory)
         exchange, rank = self.exchange, self.memory.rank
         for other in self.memory.others:
             exchange.send(x, other, self.place(at, rank), _COMING + at)
+        exchange.lend(x)
         with exchange.apart():
-            self.part(at, rank).copy_(x)
-        self.marks[at] = exchange.mark()
+            self.part(at, rank, x.shape[0]).copy_(x)
+        if at + 1 == len(self.items):
+            self._receive(exchange)
+
+    def _receive(self, exchange: _shared.Exchange) -> None:
+        for at, (first, places, entry, dtype) in enumerate(self.items):
+            with exchange.apart():
+                exchange.wait_all(_COMING + at)
+                came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
+                self.made.append((came.clone() if places.found is None else came.index_select(0, places.found), exchange.mark()))
+        exchange.end_apart()
 
     def take(self, at: int) -> Tensor:
-        exchange = self.exchange
-        assert exchange is not None
-        exchange.behind(self.marks[at])
-        exchange.wait_all(_COMING + at)
-        first, places, entry, dtype = self.items[at]
-        came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
-        made = came.clone() if places.found is None else came.index_select(0, places.found)
-        self.open -= 1
-        if self.open == 0:
-            exchange.end()
-        return made
+        assert self.exchange is not None
+        (made, mark), self.made[at] = self.made[at], (self.made[at][0].new_empty(0), None)
+        return self.exchange.borrow(made, mark)
 
 
 def _room(ranks: int, x: Tensor, places: Places) -> tuple[int, ...]:
@@ -172,7 +174,7 @@ class AssembleByCopies(Move):
         self.back = _DistributeByCopies(fetch, at)
 
     def begin(self, x: Tensor) -> tuple[Tensor, Any]:
-        self.fetch.send(self.at, _padded(x, self.fetch.items[self.at][1].each))
+        self.fetch.send(self.at, x.contiguous())
         return x.new_empty(0), None
 
     def end(self, buffer: Tensor) -> Tensor:
@@ -183,38 +185,34 @@ class AssembleByCopies(Move):
 
 
 class _DistributeByCopies(Move):
+    """Distribute likewise: what came is added in the order of the ranks."""
+
     def __init__(self, fetch: _Fetch, at: int):
         self.group, self.fetch, self.at = fetch.memory.group, fetch, at
         self.exchange: _shared.Exchange | None = None
-        self.made: Tensor | None = None
+        self.mark: Any = None
 
     def begin(self, x: Tensor) -> tuple[Tensor, Any]:
-        fetch, memory = self.fetch, self.fetch.memory
-        places = fetch.items[self.at][1]
-        whole = x.contiguous() if places.entry is None else x.index_select(0, places.entry)
-        parts = whole.split(places.each)
-        self.exchange, self.made = _shared.Exchange(memory), parts[memory.rank]
-        for other in memory.others:
-            self.exchange.send(parts[other], other, fetch.place(self.at, memory.rank), _COMING + self.at)
-        memory.pending = self.finish
-        return whole, None
-
-    def finish(self) -> None:
-        """Adds what came, in the order of the ranks."""
-        exchange, memory = self.exchange, self.fetch.memory
-        assert exchange is not None and self.made is not None
-        memory.pending, self.exchange = None, None
-        exchange.wait_all(_COMING + self.at)
-        for other in sorted(memory.others):
-            self.made = self.made + self.fetch.part(self.at, other)
-        exchange.end()
+        fetch, memory, places = self.fetch, self.fetch.memory, self.fetch.items[self.at][1]
+        exchange = self.exchange = _shared.Exchange(memory)
+        x = x.contiguous()
+        exchange.lend(x)
+        with exchange.apart():
+            parts = (x if places.entry is None else x.index_select(0, places.entry)).split(places.each)
+            for other in memory.others:
+                exchange.send(parts[other][: places.counts[other]], other, fetch.place(self.at, memory.rank), _COMING + self.at)
+            exchange.wait_all(_COMING + self.at)
+            count = places.counts[memory.rank]
+            made = parts[memory.rank][:count]
+            for other in sorted(memory.others):
+                made = made + fetch.part(self.at, other, count)
+            self.mark = exchange.mark()
+        exchange.end_apart()
+        return made, None
 
     def end(self, buffer: Tensor) -> Tensor:
-        if self.exchange is not None:
-            self.finish()
-        made, self.made = self.made, None
-        assert made is not None
-        return made[: self.fetch.items[self.at][1].counts[self.fetch.memory.rank]]
+        assert self.exchange is not None
+        return self.exchange.borrow(buffer, self.mark)
 
 
 # ------------------------------------------------------------------------------------------------ of layers
