@@ -53,13 +53,23 @@ class EightBit(nn.Module):
         return made.reshape(*x.shape[:-1], made.shape[-1])
 
 
+class TwoOfFour(nn.Module):
+    """x W^T of rows: PyTorch's tensor takes no batch of one row each."""
+
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def forward(self, x):
+        return F.linear(x.reshape(-1, x.shape[-1]), self.weight).view(*x.shape[:-1], -1)
+
+
 def two_of_four(linear):
     """Half of the weights, in PyTorch's semi-structured form."""
     weight = linear.weight.detach()
     groups = weight.reshape(-1, 4)
     kept = torch.zeros_like(groups, dtype=torch.bool).scatter_(1, groups.abs().topk(2, 1).indices, True)
-    linear.weight = nn.Parameter(torch.sparse.to_sparse_semi_structured((groups * kept).reshape(weight.shape)), requires_grad=False)
-    return linear
+    return TwoOfFour(torch.sparse.to_sparse_semi_structured((groups * kept).reshape(weight.shape)))
 
 
 class MLP(nn.Module):

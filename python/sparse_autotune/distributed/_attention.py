@@ -59,7 +59,7 @@ def attention_by_heads(
     behind it. What a mask of blocks has for this rank's heads is looked up once for each BlockMask object.
 
     copies: between GPUs with peer access, and without gradients, rows go by copies over shared memory instead, some heads at a time, under the attention of
-    those before. The same at every rank. It is tested between processes of a CPU only; between GPUs nobody has measured it.
+    those before. The same at every rank. In a CUDA graph it was faster than NCCL on two GPUs, outside of one slower.
     """
     for word in ("query_ends", "key_ends", "page_table", "return_lse"):
         if words.get(word) is not None:

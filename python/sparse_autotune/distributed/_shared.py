@@ -184,14 +184,17 @@ class Exchange:
                 memory.last = (self.stream, self.stream.record_event())
         self.sent.clear()
 
-    def end_apart(self) -> None:
-        """The same, where what came was used aside alone: the current stream does not wait. What is sent then lives by its record_stream()."""
+    def end_apart(self) -> Any:
+        """The same, where what came was used aside alone, and what was sent was lent: the current stream does not wait. It must wait for the mark that this
+        gives at some time, as a CUDA graph has to end with all of its work."""
         memory = self.memory
         with self.apart():
             memory.signal_all()
-            if self.stream is not None and not torch.cuda.is_current_stream_capturing():
-                memory.last = (self.stream, memory.aside.record_event())
+        mark = self.mark()
+        if mark is not None and not torch.cuda.is_current_stream_capturing():
+            memory.last = (self.stream, mark)
         self.sent.clear()
+        return mark
 
 
 class Places:

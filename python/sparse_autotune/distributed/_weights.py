@@ -153,8 +153,8 @@ class _Fetch:
             with exchange.apart():
                 exchange.wait_all(_COMING + at)
                 came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
-                self.made.append((came.clone() if places.found is None else came.index_select(0, places.found), exchange.mark()))
-        exchange.end_apart()
+                made = came.clone() if places.found is None else came.index_select(0, places.found)
+            self.made.append((made, exchange.mark() if at + 1 < len(self.items) else exchange.end_apart()))
 
     def take(self, at: int) -> Tensor:
         assert self.exchange is not None
@@ -185,7 +185,7 @@ class AssembleByCopies(Move):
 
 
 class _DistributeByCopies(Move):
-    """Distribute likewise: what came is added in the order of the ranks."""
+    """Distribute likewise: what came is added to what is here, in the order of the ranks."""
 
     def __init__(self, fetch: _Fetch, at: int):
         self.group, self.fetch, self.at = fetch.memory.group, fetch, at
@@ -206,8 +206,7 @@ class _DistributeByCopies(Move):
             made = parts[memory.rank][:count]
             for other in sorted(memory.others):
                 made = made + fetch.part(self.at, other, count)
-            self.mark = exchange.mark()
-        exchange.end_apart()
+        self.mark = exchange.end_apart()
         return made, None
 
     def end(self, buffer: Tensor) -> Tensor:
