@@ -4,6 +4,7 @@
     bench/bundle.py run OUT.json [--device cpu|cuda:0] [--threads N] [--seconds 230] [--budget 2] [--skip N] [--program build/release/sparsek] [--decoder "ARGS"]
                                   tunes the common classes of that device, those of bench/python/decoder.py among them (--decoder, with the Python package
                                   importable), and writes what came of it, without what is this machine's own
+    bench/bundle.py list OUT.json [--device cpu|cuda:0]    writes these classes' problems, for `sparsek regret --from OUT.json --bundle`
     bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
 
 A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
@@ -210,12 +211,18 @@ def main():
     one.add_argument("--skip", type=int, default=0, metavar="N", help="leave out the first N problems, which a run before had time for")
     one.add_argument("--decoder", help="options of bench/python/decoder.py, which is run first")
     one.add_argument("--program", default=argparse.SUPPRESS)
+    listed = actions.add_parser("list")
+    listed.add_argument("out")
+    listed.add_argument("--device", default="cpu")
     two = actions.add_parser("make")
     two.add_argument("--check", action="store_true")
     two.add_argument("--program", default=argparse.SUPPRESS)
     options = parser.parse_args()
     try:
-        run(options) if options.action == "run" else make(options)
+        if options.action == "list":
+            pathlib.Path(options.out).write_text(json.dumps(list(problems("cuda" if options.device.startswith("cuda") else "cpu")), indent=1) + "\n")
+        else:
+            run(options) if options.action == "run" else make(options)
     except Trouble as trouble:
         sys.exit(f"bench/bundle.py: {trouble}")
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved checks attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page
 #              one of checks: check check-small check-gemm check-attention check-attention-backward check-few attention-device
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
@@ -25,7 +25,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-gemm regret-attention proved checks attention-python sanitizers upstream page)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
@@ -83,6 +83,11 @@ for step in "${steps[@]}"; do
         ;;
     tests) run 560 env OMP_NUM_THREADS=2 python3 bench/python/tests.py --json "$results/$name-python-tests.json" --limit-s 520 \
                 --resume "${PYTHON_TESTS_STATE:-/tmp/sparsek-python-tests.json}" -n 8 ;;
+    regret-bundle)
+        run 10 python3 bench/bundle.py list /tmp/sparsek-bundle.json --device "$device"
+        run 560 "$build/sparsek" regret --from /tmp/sparsek-bundle.json --bundle --device "$device" --among 40 --best-budget 3 --resume "$results/$name-regret-bundle.state" \
+            --json "$results/$name-regret-bundle.json"
+        ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
     regret-attention)
         run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"

@@ -5,6 +5,7 @@
 
 #include "device_memory.h"
 #include "json.h"
+#include "listed.h"
 #include "output.h"
 #include "progress.h"
 #include "random.h"
@@ -26,13 +27,16 @@ static const char about[] =
     "or GELU) in 20 %; operands cold. On a GPU: m and k to 8192 (2048), n to 8192; f16 (40 %), bf16 (20 %), f32 (30 %) or\n"
     "f64. With --op sddmm: X is m by 8 n, Y 8 n by k. What an operation has not, such as an epilogue, is left out.\n"
     "Attention has draws of its own: decoding, prompts with all keys, causal, in a window, in blocks of a mask; depths of\n"
-    "64 to 256, shared heads.";
+    "64 to 256, shared heads. Or the problems are those of a file (--from), as of 'sparsek tune'.\n\n"
+    "With --bundle nothing is tuned: the choice is that of the bundle, which ships with the library.";
 
 typedef struct regret_flags {
     int64_t problems, rounds;
     uint64_t seed;
     double best_budget_s;
     const char *resume;
+    const char *list;     /* NULL: problems are drawn */
+    int bundle;           /* the choices are the bundle's */
     int op;               /* index of operation_at */
     int64_t batch, among; /* among: 0: the best of all candidates */
 } regret_flags;
@@ -40,6 +44,8 @@ typedef struct regret_flags {
 typedef struct regret_run {
     cli *app;
     const regret_flags *flags;
+    listed_problems listed;
+    int64_t problems;
     resume file;
     json_t *results;
     bool gpu;
@@ -48,12 +54,16 @@ typedef struct regret_run {
 static int parse(cli *app, regret_flags *f, int argc, char **argv)
 {
     args a = {.command = "regret", .synopsis = "[options]", .about = about};
-    a.often = "problems seed resume json device";
+    a.often = "problems from bundle seed resume json device";
     a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n"
-                 "sparsek regret --device cuda:0 --problems 20 --seed 1\n";
-    *f = (regret_flags){.problems = 20, .rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8, .batch = 1};
+                 "sparsek regret --device cuda:0 --problems 20 --seed 1\n"
+                 "sparsek regret --from problems.json --bundle\n";
+    *f = (regret_flags){.rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8, .batch = 1};
     const args_option options[] = {
-        {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20)"},
+        {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20), or of the list (default: all)"},
+        {"from", 0, ARGS_FILE, &f->list, "LIST", 0, 0,
+         "the problems of a JSON file, as of tune, in place of drawn ones; '-': standard input"},
+        {"bundle", 0, ARGS_FLAG, &f->bundle, NULL, 0, 0, "judge what the bundle chose; problems that it does not know are left out"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
@@ -65,7 +75,10 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     };
     args_add(&a, "Regret", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_STORE);
-    return args_parse(&a, argc, argv);
+    int code = args_parse(&a, argc, argv);
+    if (code == ARGS_GO && f->list && (f->op || f->batch > 1))
+        return cli_fail(app, EXIT_USAGE, "--from and %s exclude each other: the list says what is multiplied", f->op ? "--op" : "--batch");
+    return code;
 }
 
 /* A problem in a context of its own with an empty store, which stands in for the program's. */
@@ -118,6 +131,7 @@ static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tu
     *out = (tuned){0};
     t->p.options.effort = effort;
     t->p.options.budget_s = budget_s;
+    t->p.options.fresh = 1; /* the bundle may know the class */
     double start = stats_now();
     spk_status status = problem_tune(app, &t->p, &report);
     out->seconds = stats_now() - start;
@@ -133,6 +147,20 @@ static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tu
     spk_report_destroy(&report);
     result_release(&r);
     return cli_status(app, NULL, status, NULL);
+}
+
+/* What the bundle chose; nothing where it does not know the class. The trial's store is empty. */
+static int look_up_trial(cli *app, trial *t, tuned *out)
+{
+    spk_plan *plan = NULL;
+    *out = (tuned){0};
+    t->p.options.unknown = SPK_UNKNOWN_FAIL;
+    spk_status status = spk_plan_create(app->context, t->p.pattern, &t->p.given, &t->p.options, &plan);
+    t->p.options.unknown = SPK_UNKNOWN_TUNE;
+    if (status == SPK_OK)
+        out->choice = cli_format("%s", spk_plan_choice(plan));
+    spk_plan_destroy(&plan);
+    return status == SPK_ERR_UNKNOWN_CLASS ? EXIT_DONE : cli_status(app, NULL, status, NULL);
 }
 
 typedef struct promise {
@@ -277,7 +305,8 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
     json_put(o, "command", json_text(p->flags));
     json_put(o, "chosen", json_text(chosen->choice));
     json_put(o, "best", json_text(best->choice));
-    json_put(o, "regret", json_number(met->ratio > 1 ? met->ratio - 1 : 0));
+    json_put(o, "regret",
+             !best->choice ? json_null() : json_number(met->ratio > 1 ? met->ratio - 1 : 0)); /* null: the bundle does not know it */
     json_put(o, "ratio_quartiles", json_pack("[f, f]", met->low, met->high));
     json_put(o, "pairs", json_integer(met->pairs));
     json_put(o, "provisional", chosen->provisional ? json_string(result_provisional(chosen->provisional)) : json_null());
@@ -291,7 +320,9 @@ static json_t *outcome_json(const problem *p, int64_t number, const tuned *chose
 
 static int one_problem(regret_run *run, int64_t number)
 {
-    problem_flags flags = regret_draw(run->file.seed, number, &(regret_wish){run->gpu, run->flags->op, run->flags->batch});
+    const problem_flags flags = run->flags->list
+                                    ? run->listed.flags[number]
+                                    : regret_draw(run->file.seed, number, &(regret_wish){run->gpu, run->flags->op, run->flags->batch});
     trial t;
     tuned chosen = {0}, best = {0};
     duel met = {0};
@@ -301,8 +332,9 @@ static int one_problem(regret_run *run, int64_t number)
     run->app->quiet = quiet;
     if (code)
         return code;
-    code = tune_trial(run->app, &t, (spk_effort)run->app->effort, run->app->budget_s, &chosen);
-    if (code == EXIT_DONE) {
+    code = run->flags->bundle ? look_up_trial(run->app, &t, &chosen)
+                              : tune_trial(run->app, &t, (spk_effort)run->app->effort, run->app->budget_s, &chosen);
+    if (code == EXIT_DONE && (chosen.choice || !run->flags->bundle)) {
         spk_context *context = run->app->context;
         run->app->context = t.programs;
         run->app->quiet = 1;
@@ -343,10 +375,10 @@ static int load(regret_run *run)
 static int run_series(regret_run *run)
 {
     int code = EXIT_DONE;
-    for (int64_t i = (int64_t)json_array_size(run->results); i < run->flags->problems && code == EXIT_DONE; i++) {
+    for (int64_t i = (int64_t)json_array_size(run->results); i < run->problems && code == EXIT_DONE; i++) {
         if (cli_interrupted())
             return EXIT_INTERRUPTED;
-        progress_step(run->app, i, run->flags->problems, "problems");
+        progress_step(run->app, i, run->problems, "problems");
         code = one_problem(run, i);
         if (code == EXIT_DONE && run->flags->resume)
             code = save(run);
@@ -386,12 +418,14 @@ static void print_outcomes(const json_t *results)
     json_t *one;
     json_array_foreach((json_t *)results, index, one)
     {
+        const bool known = !json_is_null(json_object_get(one, "regret"));
         double regret = json_number_value(json_object_get(one, "regret"));
         const char *chosen = json_string_value(json_object_get(one, "chosen")), *best = json_string_value(json_object_get(one, "best"));
         table_row(t, regret > 0.08 ? TABLE_BAD : TABLE_PLAIN);
         table_cell(t, 0, "%zu", index);
-        table_cell(t, 1, "%.2f", 100 * regret);
-        table_cell(t, 2, "%s", chosen ? chosen : "");
+        if (known)
+            table_cell(t, 1, "%.2f", 100 * regret);
+        table_cell(t, 2, "%s", known ? chosen : "the bundle does not know it");
         table_cell(t, 3, "%s", chosen && best && strcmp(chosen, best) == 0 ? "the same" : best ? best : "");
         table_cell(t, 4, "%s", json_string_value(json_object_get(one, "command")));
     }
@@ -401,13 +435,15 @@ static void print_outcomes(const json_t *results)
 
 static int finish(regret_run *run, int code)
 {
-    size_t count = json_array_size(run->results), index;
+    const size_t all = json_array_size(run->results);
+    size_t count = 0, index;
     json_t *one;
     size_t provisional = 0;
-    double *regrets = cli_alloc(count, sizeof(*regrets));
+    double *regrets = cli_alloc(all, sizeof(*regrets));
     json_array_foreach(run->results, index, one)
     {
-        regrets[index] = json_number_value(json_object_get(one, "regret"));
+        if (!json_is_null(json_object_get(one, "regret")))
+            regrets[count++] = json_number_value(json_object_get(one, "regret"));
         provisional += json_is_string(json_object_get(one, "provisional"));
     }
     double median = stats_quantile(regrets, (int64_t)count, 0.5), p95 = stats_quantile(regrets, (int64_t)count, 0.95),
@@ -415,10 +451,16 @@ static int finish(regret_run *run, int code)
     double candidates = count ? sum_of(run->results, "candidates") / (double)count : 0;
     double tuning_s = sum_of(run->results, "tuning_s"), seconds = tuning_s + sum_of(run->results, "exhaustive_s");
     free(regrets);
-    if (count && cli_talks(run->app)) {
+    if (all && cli_talks(run->app)) {
         print_outcomes(run->results);
-        printf("\n%zu problems, seed %llu: regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%\n", count,
-               (unsigned long long)run->file.seed, 100 * median, 100 * p95, 100 * worst);
+        printf("\n%zu problems", count);
+        if (!run->flags->list)
+            printf(", seed %llu", (unsigned long long)run->file.seed);
+        if (count)
+            printf(": regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%", 100 * median, 100 * p95, 100 * worst);
+        putchar('\n');
+        if (run->flags->bundle)
+            printf("%zu more that the bundle does not know\n", all - count);
         printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
         if (provisional > 0)
             printf("%zu provisional, for instance as other programs used the processors\n", provisional);
@@ -426,6 +468,8 @@ static int finish(regret_run *run, int code)
     json_t *root = json_envelope(run->app, json_incref(run->results));
     json_put(root, "seed", json_integer((json_int_t)run->file.seed));
     json_put(root, "problems", json_integer((json_int_t)count));
+    if (run->flags->bundle)
+        json_put(root, "unknown_to_the_bundle", json_integer((json_int_t)(all - count)));
     if (run->flags->among)
         json_put(root, "among", json_integer(run->flags->among));
     json_put(root, "median_regret", count ? json_number(median) : json_null());
@@ -453,17 +497,27 @@ int cmd_regret(cli *app, int argc, char **argv)
     }
     if (f.among)
         json_put(settings, "among", json_integer(f.among));
+    if (f.list)
+        json_put(settings, "from", json_text(f.list));
+    if (f.bundle)
+        json_put(settings, "bundle", json_true());
     json_put(settings, "rounds", json_integer(f.rounds));
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));
     json_put(settings, "threads", json_integer(app->threads));
     json_put(settings, "device", app->device && strcmp(app->device, "cpu") != 0 ? json_text(app->device) : json_null());
     regret_run run = {.app = app, .flags = &f, .file = resume_make(f.resume, "sparsek regret", f.seed, settings), .results = json_array()};
+    run.problems = f.problems ? f.problems : 20;
     code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && f.resume)
         code = load(&run);
     if (code == EXIT_DONE)
         code = cli_open(app);
+    if (code == EXIT_DONE && f.list) {
+        problem_flags defaults = problem_defaults();
+        code = listed_read(app, f.list, &defaults, &run.listed);
+        run.problems = f.problems && f.problems < run.listed.count ? f.problems : run.listed.count;
+    }
     if (code == EXIT_DONE) {
         run.gpu = device_is_far(app->context);
         code = run_series(&run);
@@ -472,6 +526,7 @@ int cmd_regret(cli *app, int argc, char **argv)
         code = code == EXIT_DONE || code == EXIT_INTERRUPTED ? finish(&run, code) : code;
     }
     json_decref(run.results);
+    listed_release(&run.listed);
     resume_release(&run.file);
     return code;
 }

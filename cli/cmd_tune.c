@@ -1,9 +1,6 @@
 /* sparsek tune: tunes one problem, or the problems of a list, and keeps the answers in the store. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "files.h"
 #include "json.h"
+#include "listed.h"
 #include "result.h"
 
 typedef struct tune_flags {
@@ -70,52 +67,13 @@ static int tune(cli *app, const problem_flags *flags, int fresh, json_t *results
     return code;
 }
 
-/* The array of problems of a list file: the file's own, or gathered from the results of a bench. A new reference; NULL after a message. */
-static json_t *problems_of(cli *app, const char *path, int *code)
-{
-    *code = files_add(app, FILE_READ, "--from", path);
-    json_t *root = *code ? NULL : json_read(app, path, code), *list = NULL;
-    if (json_is_array(root)) {
-        list = json_incref(root);
-    } else if (json_is_array(json_object_get(root, "results"))) {
-        list = json_array();
-        size_t index;
-        json_t *one;
-        json_array_foreach(json_object_get(root, "results"), index, one)
-        {
-            json_t *asked = json_object_get(one, "problem");
-            json_push(list, asked ? json_incref(asked) : json_null());
-        }
-    } else if (root) {
-        *code = cli_fail(app, EXIT_INPUT, "%s: is neither a list of problems nor a result with \"results\"", path);
-    }
-    json_decref(root);
-    return list;
-}
-
 static int tune_list(cli *app, const tune_flags *f, json_t *results)
 {
-    int code = EXIT_DONE;
-    json_t *list = problems_of(app, f->list, &code), *one;
-    size_t count = json_array_size(list), index;
-    problem_flags *flags = cli_alloc(count, sizeof(*flags));
-    json_array_foreach(list, index, one) /* all are read before the first is measured */
-    {
-        char *where = cli_format("%s: problem %zu", f->list, index);
-        flags[index] = f->problem;
-        if (code == EXIT_DONE)
-            code = problem_from_json(app, one, where, &flags[index]);
-        const char *file = flags[index].file;
-        if (code == EXIT_DONE && file && strcmp(file, "-") != 0) /* --json is checked against all of them, too */
-            code = files_add(app, FILE_READ, "the input", file);
-        free(where);
-    }
-    if (code == EXIT_DONE && list && count == 0)
-        cli_note(app, "%s: the list of problems is empty", f->list);
-    for (index = 0; index < count && code == EXIT_DONE; index++)
-        code = cli_interrupted() ? EXIT_INTERRUPTED : tune(app, &flags[index], f->fresh, results);
-    free(flags);
-    json_decref(list); /* the flags borrowed strings from it */
+    listed_problems list;
+    int code = listed_read(app, f->list, &f->problem, &list);
+    for (int64_t i = 0; i < list.count && code == EXIT_DONE; i++)
+        code = cli_interrupted() ? EXIT_INTERRUPTED : tune(app, &list.flags[i], f->fresh, results);
+    listed_release(&list);
     return code;
 }
 

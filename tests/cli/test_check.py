@@ -163,3 +163,14 @@ class Regret(CliTest):
             self.assertTrue(p["m"] % (p["block_cols"] if p["trans_a"] == "t" else p["block_rows"]) == 0)
         self.assertIn("regret median", self.cli(*line, "--problems", "2").stdout)
         self.assertIn("another --seed: there 2, here 3", self.cli("regret", "--seed", "3", "--resume", "r.json", code=2).stderr)
+
+    def test_of_a_list(self):
+        self.write("list.json", json.dumps([dict(m=64, k=96, n=8, block=8, density="20%"), dict(op="gemm", m=32, k=16, n=48)]))
+        line = ["regret", "--from", "list.json", "--budget", "0.1", "--best-budget", "0.2", "--rounds", "5"]
+        found = self.json(*line)
+        self.assertEqual([r["problem"]["op"] for r in found["results"]], ["spmm", "gemm"])
+        self.assertEqual(found["problems"], 2)
+        self.assertEqual(len(self.json(*line, "--problems", "1")["results"]), 1)
+        self.assertIn("exclude each other", self.cli(*line, "--op", "gemm", code=2).stderr)
+        self.write("bad.json", '[{"mm": 3}]')
+        self.assertIn("bad.json: problem 0", self.cli("regret", "--from", "bad.json", code=3).stderr)

@@ -149,6 +149,26 @@ class FleetTest(CliTest):
         self.assertFalse(self.bench("tune", *SMALL, "--fresh", env=env)["results"][0]["from_store"])
         self.assertNotIn("from the bundle", self.cli("explain", *SMALL_CLASS, env=env).stdout)
 
+    def test_the_regret_of_a_bundle(self):
+        self.make_bundle("bundle.db")
+        words = dict(m=128, k=96, n=24, block="16", density="30%")  # SMALL_CLASS
+        self.write("list.json", json.dumps([words, dict(words, n=77)]))
+        line = ["regret", "--from", "list.json", "--bundle", "--rounds", "5", "--best-budget", "0.3"]
+        env = {"SPARSEK_BUNDLE": self.path("bundle.db")}
+        found = self.json(*line, env=env)
+        known, unknown = found["results"]
+        self.assertEqual((found["problems"], found["unknown_to_the_bundle"]), (1, 1))
+        self.assertEqual((known["measured"], known["tuning_s"]), (0, 0))
+        self.assertGreater(known["measured_exhaustive"], 1)
+        self.assertIsNotNone(known["regret"])
+        self.assertEqual((unknown["chosen"], unknown["best"], unknown["regret"]), (None, None, None))
+        self.assertEqual(found["worst_regret"], known["regret"])
+        text = self.cli(*line, env=env).stdout
+        self.assertIn("the bundle does not know it", text)
+        self.assertIn("1 more that the bundle does not know", text)
+        nothing = self.json(*line, env={"SPARSEK_BUNDLE": ""})
+        self.assertEqual((nothing["problems"], nothing["median_regret"]), (0, None))
+
     def test_a_bundle_of_another_machine_or_of_other_sources(self):
         def other_model(entry):
             entry["key"] = entry["key"].replace(":t", ":of-another-t")
