@@ -15,6 +15,7 @@ from test_distributed_attention import _formula
 from torch import nn
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import parallelize_module
+from torch.utils.checkpoint import checkpoint
 
 import sparse_autotune as sa
 from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, attention_by_heads, chunk_choices, experts
@@ -83,6 +84,99 @@ def _some_gradients(rank, size, folder):
 
 def test_gradients_of_some_weights(world, tmp_path):
     world.run(_some_gradients, str(tmp_path))
+
+
+def _both(size, kind=MLP, direct="weights"):
+    single = kind()
+    parallel = copy.deepcopy(single)
+    style = PairwiseSparse(up=("gate", "up"), down="down", input_layouts=Shard(0), output_layouts=Shard(0), chunks=None if direct is None else 1, direct=direct)
+    parallelize_module(parallel, _mesh(size), style)
+    return single, parallel
+
+
+def _same(parallel, single, rank, size, call=lambda module, x: module(x)):
+    x = torch.randn(2 * size, 48, dtype=torch.float64)
+    of_single, mine = x.clone().requires_grad_(), x[2 * rank : 2 * rank + 2].clone().requires_grad_()
+    want, got = single(of_single), call(parallel, mine)
+    close(got, want[2 * rank : 2 * rank + 2].detach())
+    want.sum().backward()
+    got.sum().backward()
+    close(mine.grad, of_single.grad[2 * rank : 2 * rank + 2])
+    _check_gradients(parallel, single)
+
+
+class _Checkpointed(MLP):
+    reentrant = False
+
+    def forward(self, x):
+        return checkpoint(lambda x: self.down(self.gate(x) * self.up(x)), x, use_reentrant=self.reentrant)
+
+
+class _CheckpointedReentrant(_Checkpointed):
+    reentrant = True
+
+
+def _checkpoints(rank, size, folder):
+    """Of the module, the products are made again with new copies; within the module they cannot be, and another way is measured."""
+    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
+    try:
+        with sharing(folder):
+            for reentrant in (False, True):
+                _same(*_both(size)[::-1], rank, size, lambda module, x, reentrant=reentrant: checkpoint(module, x, use_reentrant=reentrant))
+            single, parallel = _both(size, _Checkpointed, direct=None)
+            _same(parallel, single, rank, size)
+            (chosen,) = chunk_choices(parallel)[""].values()
+            assert chosen[1] != "weights"
+            for kind in (_Checkpointed, _CheckpointedReentrant):
+                _, parallel = _both(size, kind)
+                with pytest.raises(RuntimeError, match="checkpoint the module from outside"):
+                    parallel(torch.randn(2, 48, dtype=torch.float64, requires_grad=True)).sum().backward()
+    finally:
+        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+
+
+def test_checkpoints(worlds, tmp_path):
+    worlds[2].run(_checkpoints, str(tmp_path))
+
+
+class _Few(MLP):
+    """One block, and none."""
+
+    def __init__(self):
+        super().__init__()
+        one = torch.zeros(10, 6, dtype=torch.bool)
+        one[3, 2] = True
+        self.gate = sa.SparseLinear(48, 80, 8, pattern=one, activation="silu", dtype=torch.float64)
+        self.down = sa.SparseLinear(80, 48, 8, pattern=torch.zeros(6, 10, dtype=torch.bool), dtype=torch.float64)
+
+
+class _Wide(MLP):
+    """May have a buffer of the hidden features of a rank."""
+
+    def forward(self, x):
+        return self.down(self.gate(x) * self.up(x) * getattr(self, "scale", 1.0))
+
+
+def _corners(rank, size, folder):
+    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
+    try:
+        with sharing(folder):
+            single, parallel = _both(size)
+            with torch.inference_mode():
+                parallel(torch.randn(2, 48, dtype=torch.float64))
+            _same(parallel, single, rank, size)
+            _same(*_both(size, _Few)[::-1], rank, size)
+            single, parallel = _both(size, _Wide, direct=None)
+            parallel.register_buffer("scale", torch.ones(parallel.up.out_features, dtype=torch.float64))
+            _same(parallel, single, rank, size)
+            (chosen,) = chunk_choices(parallel)[""].values()
+            assert chosen[1] != "weights"
+    finally:
+        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+
+
+def test_corners_of_weights(worlds, tmp_path):
+    worlds[2].run(_corners, str(tmp_path))
 
 
 class _Scaled(MLP):

@@ -56,11 +56,15 @@ class DealtLinear(SparseLinear):
     held: _Operands | None = None
     later: Callable[[], _Operands] | None = None  # what will be held, for the first product
 
+    was_whole: bool = False  # in the last call
+
     def _operands(self) -> _Operands:
         if self.later is not None:
             self.__dict__["held"] = self.__dict__.pop("later")()
         if self.held is not None:
             return self.held
+        if self.was_whole and torch._C._current_graph_task_id() >= 0:
+            raise RuntimeError('direct="weights": its products cannot be made again in the backward pass; checkpoint the module from outside, not within it')
         values, bias, row_offsets, col_indices = super()._operands()
         values = local_of(values)
         if values.shape[0] != col_indices.shape[0]:
@@ -70,6 +74,7 @@ class DealtLinear(SparseLinear):
     def hold(self, leaves: bool) -> list[Tensor]:
         """Until let_go(), products take what is here now: of a DTensor that is looked up once for all pieces. leaves: detached, with gradients of their own;
         gives those that have one."""
+        self.__dict__["was_whole"] = False
         values, bias, row_offsets, col_indices = self._operands()
         if leaves:
             values = values.detach().requires_grad_(self.values.requires_grad)
@@ -84,7 +89,7 @@ class DealtLinear(SparseLinear):
     def as_whole(self, operands: Callable[[], _Operands]) -> Iterator[None]:
         """Products are those of the whole layer meanwhile, whose operands the first of them asks for."""
         held, features = self.held, (self.out_features, self.in_features)
-        self.__dict__["later"] = operands
+        self.__dict__["later"], self.__dict__["was_whole"] = operands, True
         self.out_features, self.in_features = self.whole.shape
         try:
             yield

@@ -79,7 +79,8 @@ class Memory:
             if len(self.views) >= _MOST_VIEWS:
                 self.views.clear()
             size = math.prod(shape) * dtype.itemsize
-            found = self.views[key] = self.buffers[rank][first : first + size].view(dtype).view(shape)
+            with torch.inference_mode(False):  # it is kept, also for training
+                found = self.views[key] = self.buffers[rank][first : first + size].view(dtype).view(shape)
         return found
 
 
@@ -151,19 +152,6 @@ class Exchange:
         """Its memory is nobody else's until the end of the exchange."""
         self.sent.append(x)
 
-    def lend(self, x: Tensor) -> None:
-        """x is used aside, and may be freed meanwhile."""
-        if self.stream is not None:
-            x.record_stream(self.memory.aside)
-
-    def borrow(self, x: Tensor, mark: Any) -> Tensor:
-        """What was made aside, before a mark, for the current stream."""
-        if self.stream is not None:
-            stream = torch.cuda.current_stream(self.memory.aside.device)
-            stream.wait_event(mark)
-            x.record_stream(stream)
-        return x
-
     def wait_all(self, channel: int) -> None:
         """The current stream waits for a signal of every other rank."""
         for rank in self.memory.others:
@@ -185,14 +173,14 @@ class Exchange:
         self.sent.clear()
 
     def end_apart(self) -> Any:
-        """The same, where what came was used aside alone, and what was sent was lent: the current stream does not wait. It must wait for the mark that this
-        gives at some time, as a CUDA graph has to end with all of its work."""
+        """The same, where what came was used aside alone: the current stream does not wait. It must wait for the mark that this gives before the memory of
+        anything that is used aside is freed, and because a CUDA graph has to end with all of its work."""
         memory = self.memory
         with self.apart():
             memory.signal_all()
         mark = self.mark()
         if mark is not None and not torch.cuda.is_current_stream_capturing():
-            memory.last = (self.stream, mark)
+            memory.last = (None, mark)  # of no stream: each waits
         self.sent.clear()
         return mark
 
@@ -282,5 +270,6 @@ def memory_of(group: dist.ProcessGroup, device: torch.device, size: int) -> Memo
     size = -(-size // _STEP) * _STEP
     if size + sum(memory.size for memory in known.memories) > limit():
         return None
-    known.memories.append(make(group, device, size))
+    with torch.inference_mode(False):
+        known.memories.append(make(group, device, size))
     return known.memories[-1]

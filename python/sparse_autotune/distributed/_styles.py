@@ -166,7 +166,8 @@ class _Pair:
             known = {id(parameter) for layer in layers for parameter in layer.parameters()}
             others = [parameter for parameter in self.parameters() if id(parameter) not in known]  # type: ignore[attr-defined]
             self.plan.closed = not args and not kwargs and not any(parameter.requires_grad for parameter in others)
-            self.plan.bare = not others
+            buffers = len(list(self.buffers())) - sum(len(list(layer.buffers())) for layer in layers)  # type: ignore[attr-defined]
+            self.plan.bare = not args and not kwargs and not others and buffers == 0
         return self.plan(x, layers, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
 
 

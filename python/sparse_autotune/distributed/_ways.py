@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -82,6 +83,7 @@ def _fastest(plan: Plan, x: Tensor, layers: Sequence[Any], leaves: list[Tensor],
             torch.autograd.grad(made, [*leaves, of] if of.requires_grad else leaves, torch.zeros_like(made), allow_unused=True)
 
     _tune(plan, x, layers, inner, once, ways)
+    ways = [way for way in ways if way.direct != WEIGHTS or _possible(lambda way=way: once(plan.run(x, inner, way, layers), x), group, x.device)]  # type: ignore[misc]
     clock = _DeviceClock(group, x.device) if x.is_cuda else _host_clock
     times: list[list[float]] = [[] for _ in ways]
     for round_ in range(_ROUNDS + 1):
@@ -94,6 +96,17 @@ def _fastest(plan: Plan, x: Tensor, layers: Sequence[Any], leaves: list[Tensor],
     best = medians.argmin()
     dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
     return ways[int(best)]
+
+
+def _possible(call: Callable[[], Any], group: dist.ProcessGroup, device: torch.device) -> bool:
+    """Whether a call raises nothing, at any rank. It may where a module checkpoints a part of itself, or has sizes of its own."""
+    raised = torch.zeros(1, device=device)
+    try:
+        call()
+    except RuntimeError:
+        raised += 1
+    dist.all_reduce(raised, group=group)
+    return not raised.item()
 
 
 def _sizes(plan: Plan, tokens: int, way: Way) -> set[int]:
@@ -122,7 +135,8 @@ def _tune(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner, once: Once
             assert made is not None
             once(made, x)
         if whole_weights:
-            once(_weights.run(plan, x, inner, layers, alone=True), x)
+            with contextlib.suppress(RuntimeError):  # _possible tells
+                once(_weights.run(plan, x, inner, layers, alone=True), x)
 
     if not in_memory():
         tune_once(products, plan.mesh.get_group())

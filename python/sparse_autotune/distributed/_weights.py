@@ -112,13 +112,18 @@ _COMING = 1
 
 
 class _Fetch:
-    """What the ranks have of several tensors, in one exchange, which takes place aside of the current stream."""
+    """What the ranks have of several tensors, in one exchange, which takes place aside of the current stream.
+
+    All memory is the current stream's: it waits for a mark before it uses or frees any, so that the allocator need not know of the other stream.
+    """
 
     def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]]):
         rooms = _shared.Places()
         self.memory, self.items = memory, [(rooms.take(_room(memory.ranks, x, places), x.dtype), places, x.shape[1:], x.dtype) for x, places in tensors]
-        self.exchange: _shared.Exchange | None = None
-        self.made: list[tuple[Tensor, Any]] = []
+        self.made = [x.new_empty(sum(places.counts), *x.shape[1:]) for x, places in tensors]
+        self.sent: list[Tensor] = []
+        self.marks: list[Any] = []
+        self.exchange = _shared.Exchange(memory)
 
     @staticmethod
     def size(ranks: int, tensors: Sequence[tuple[Tensor, Places]]) -> int:
@@ -136,13 +141,11 @@ class _Fetch:
         return self.memory.view(self.memory.rank, self.place(at, rank), (count, *entry), dtype)
 
     def send(self, at: int, x: Tensor) -> None:
-        """In the order of the tensors."""
-        if self.exchange is None:
-            self.exchange = _shared.Exchange(self.memory)
+        """In the order of the tensors. x: contiguous, and there before this was made."""
         exchange, rank = self.exchange, self.memory.rank
+        self.sent.append(x)
         for other in self.memory.others:
             exchange.send(x, other, self.place(at, rank), _COMING + at)
-        exchange.lend(x)
         with exchange.apart():
             self.part(at, rank, x.shape[0]).copy_(x)
         if at + 1 == len(self.items):
@@ -153,13 +156,22 @@ class _Fetch:
             with exchange.apart():
                 exchange.wait_all(_COMING + at)
                 came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
-                made = came.clone() if places.found is None else came.index_select(0, places.found)
-            self.made.append((made, exchange.mark() if at + 1 < len(self.items) else exchange.end_apart()))
+                if places.found is None:
+                    self.made[at].copy_(came)
+                else:
+                    torch.index_select(came, 0, places.found, out=self.made[at])
+            self.marks.append(exchange.mark() if at + 1 < len(self.items) else exchange.end_apart())
 
     def take(self, at: int) -> Tensor:
-        assert self.exchange is not None
-        (made, mark), self.made[at] = self.made[at], (self.made[at][0].new_empty(0), None)
-        return self.exchange.borrow(made, mark)
+        self.exchange.behind(self.marks[at])
+        made, self.made[at] = self.made[at], self.made[at].new_empty(0)
+        return made
+
+    def join(self) -> None:
+        """The current stream goes on behind all of it."""
+        if len(self.marks) == len(self.items):
+            self.exchange.behind(self.marks[-1])
+            self.sent.clear()
 
 
 def _room(ranks: int, x: Tensor, places: Places) -> tuple[int, ...]:
@@ -174,7 +186,7 @@ class AssembleByCopies(Move):
         self.back = _DistributeByCopies(fetch, at)
 
     def begin(self, x: Tensor) -> tuple[Tensor, Any]:
-        self.fetch.send(self.at, x.contiguous())
+        self.fetch.send(self.at, x)
         return x.new_empty(0), None
 
     def end(self, buffer: Tensor) -> Tensor:
@@ -191,27 +203,33 @@ class _DistributeByCopies(Move):
         self.group, self.fetch, self.at = fetch.memory.group, fetch, at
         self.exchange: _shared.Exchange | None = None
         self.mark: Any = None
+        self.used: tuple[Tensor, ...] = ()  # aside
 
     def begin(self, x: Tensor) -> tuple[Tensor, Any]:
         fetch, memory, places = self.fetch, self.fetch.memory, self.fetch.items[self.at][1]
-        exchange = self.exchange = _shared.Exchange(memory)
         x = x.contiguous()
-        exchange.lend(x)
+        whole = x if places.entry is None else x.new_empty(memory.ranks * places.each, *x.shape[1:])
+        count, first = places.counts[memory.rank], memory.rank * places.each
+        made = x.new_empty(count, *x.shape[1:])
+        exchange = self.exchange = _shared.Exchange(memory)
         with exchange.apart():
-            parts = (x if places.entry is None else x.index_select(0, places.entry)).split(places.each)
+            if places.entry is not None:
+                torch.index_select(x, 0, places.entry, out=whole)
             for other in memory.others:
-                exchange.send(parts[other][: places.counts[other]], other, fetch.place(self.at, memory.rank), _COMING + self.at)
+                part = whole[other * places.each :][: places.counts[other]]
+                exchange.send(part, other, fetch.place(self.at, memory.rank), _COMING + self.at)
             exchange.wait_all(_COMING + self.at)
-            count = places.counts[memory.rank]
-            made = parts[memory.rank][:count]
+            sum_ = whole[first : first + count]
             for other in sorted(memory.others):
-                made = made + fetch.part(self.at, other, count)
-        self.mark = exchange.end_apart()
+                sum_ = torch.add(sum_, fetch.part(self.at, other, count), out=made)
+        self.mark, self.used = exchange.end_apart(), (x, whole)
         return made, None
 
     def end(self, buffer: Tensor) -> Tensor:
         assert self.exchange is not None
-        return self.exchange.borrow(buffer, self.mark)
+        self.exchange.behind(self.mark)
+        self.used = ()
+        return buffer
 
 
 # ------------------------------------------------------------------------------------------------ of layers
@@ -247,19 +265,14 @@ def _tensors(layer: Any, rank: int) -> list[tuple[Tensor, Places]]:
     """What is here of a layer, and travels: its values, and of dealt outputs the bias."""
     values, bias, *_ = layer.held
     shape = shape_of(layer, values.device)
-    return [(values, shape.blocks)] + ([(bias[: shape.bias.counts[rank]], shape.bias)] if shape.bias is not None else [])
+    tensors = [(values, shape.blocks)] + ([(bias[: shape.bias.counts[rank]], shape.bias)] if shape.bias is not None else [])
+    return [(x.contiguous(), places) for x, places in tensors]
 
 
-def _moves(group: Group, tensors: Sequence[tuple[Tensor, Places]], alone: bool) -> list[Move]:
-    """The same way at all ranks."""
-    if alone:
-        return [AssembleAlone(group, places) for _, places in tensors]
-    device = tensors[0][0].device
-    memory = _shared.memory_of(group, device, _Fetch.size(group.size(), tensors)) if len(tensors) <= _MOST else None
-    if memory is None:
-        return [Assemble(group, places) for _, places in tensors]
-    fetch = _Fetch(memory, tensors)
-    return [AssembleByCopies(fetch, at) for at in range(len(tensors))]
+def _fetch(group: Group, tensors: Sequence[tuple[Tensor, Places]]) -> _Fetch | None:
+    """None: by collectives. The same at all ranks."""
+    memory = _shared.memory_of(group, tensors[0][0].device, _Fetch.size(group.size(), tensors)) if len(tensors) <= _MOST else None
+    return None if memory is None else _Fetch(memory, tensors)
 
 
 def _operands(layer: Any, coming: Sequence[Any]) -> Callable[[], Any]:
@@ -283,9 +296,14 @@ def run(plan: Any, x: Tensor, inner: Callable[[Tensor], Tensor], layers: Sequenc
     else:
         own = plan._by_rank(x if alone else moved(x, plan.before), plan.dim_out)[rank]
     tensors = [_tensors(layer, rank) for layer in layers]
-    moves = iter(_moves(group, [tensor for of_layer in tensors for tensor in of_layer], alone))
+    every = [tensor for of_layer in tensors for tensor in of_layer]
+    fetch = None if alone else _fetch(group, every)
+    kind = AssembleAlone if alone else Assemble
+    moves = iter([AssembleByCopies(fetch, at) if fetch is not None else kind(group, places) for at, (_, places) in enumerate(every)])
     coming = [[begin(tensor, next(moves)) for tensor, _ in of_layer] for of_layer in tensors]
     with contextlib.ExitStack() as wholes:
+        if fetch is not None:
+            wholes.callback(fetch.join)
         for layer, of_layer in zip(layers, coming, strict=True):
             wholes.enter_context(layer.as_whole(_operands(layer, of_layer)))
         made = inner(own.view(*lead, *own.shape) if lead else own)
