@@ -24,6 +24,10 @@ static inline double spk_wake_us(double threads)
  * bounds[parts] = grid_rows. */
 spk_status spk_partition_rows(const spk_mem *mem, const spk_bsr_view *view, int parts, int64_t **bounds);
 
+/* The same where tasks may share a block row, whose columns they divide: cuts[parts + 1]. The fraction of a cut is the share of that block
+ * row which the part before takes. */
+spk_status spk_partition_cuts(const spk_mem *mem, const spk_bsr_view *view, int parts, double **cuts);
+
 /* A finished piece of the product, still without alpha: acc[i * acc_ld + j] is the sum for D[row0 + i][col0 + j]. Applies alpha, beta,
  * bias, activation, residual and stores to D (either layout), keeping preact where asked. Rows and columns are already clipped. float32
  * sums may become a D of 16 bits. */

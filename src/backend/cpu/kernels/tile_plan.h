@@ -5,6 +5,8 @@
 #ifndef SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 #define SPK_BACKEND_CPU_KERNELS_TILE_PLAN_H
 
+#include <math.h>
+
 #include "backend/cpu/cpu.h"
 
 enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
@@ -45,6 +47,19 @@ typedef struct tile_cut {
 static inline int64_t tile_ceil(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
+}
+
+/* Where a part of the block rows begins and the one before ends: at a panel of a block row. */
+typedef struct tile_place {
+    int64_t row, panel;
+} tile_place;
+
+/* cut: a block row and the share of its panels that the part before takes, of spk_partition_cuts. */
+static inline tile_place tile_place_of(double cut, int64_t panels)
+{
+    const double row = floor(cut);
+    const int64_t panel = (int64_t)((cut - row) * (double)panels + 0.5);
+    return panel < panels ? (tile_place){(int64_t)row, panel} : (tile_place){(int64_t)row + 1, 0};
 }
 
 static inline int tile_height(const tile_machine *machine, int width)

@@ -6,7 +6,7 @@ enum { S(converts) = sizeof(STORED) != sizeof(REAL) };
 
 typedef struct S(tile_state) {
     tile_cut cut;
-    int64_t *bounds; /* of the parts: parts + 1 block rows */
+    double *cuts;    /* of the parts: parts + 1 block rows, with the share of the columns that the part before takes */
     int64_t *starts; /* of the panels, in vectors: panels + 1 */
     int64_t steps;   /* of K: rows of a panel */
     int64_t batch;   /* block rows taken together: the epilogue gets enough rows at a time */
@@ -335,11 +335,14 @@ static void S(tile_task)(void *arg, int64_t task)
             for (int64_t k0 = 0; k0 < k; k0 += pack_rows)
                 S(pack_panels)(&worker, begin, end, k0, k0 + pack_rows < k ? k0 + pack_rows : k);
         }
-        for (int64_t row = state->bounds[part]; row < state->bounds[part + 1]; row += state->batch) {
-            const int64_t row_end = row + state->batch < state->bounds[part + 1] ? row + state->batch : state->bounds[part + 1];
+        const tile_place from = tile_place_of(state->cuts[part], end - begin), to = tile_place_of(state->cuts[part + 1], end - begin);
+        const int64_t last = to.row + (to.panel > 0);
+        for (int64_t row = from.row; row < last; row += state->batch) {
+            const int64_t row_end = row + state->batch < last ? row + state->batch : last;
+            const int64_t panel_end = row < to.row ? end : begin + to.panel;
             if (worker.values != NULL)
                 S(copy_values)(&worker, row);
-            for (int64_t panel = begin; panel < end; panel++)
+            for (int64_t panel = row > from.row ? begin : begin + from.panel; panel < panel_end; panel++)
                 S(block_rows)(&worker, row, row_end, panel);
         }
     }
@@ -351,7 +354,7 @@ static void S(tile_unbind)(spk_bound *bound)
     if (state == NULL)
         return;
     spk_free(&bound->device->mem, state->starts);
-    spk_free(&bound->device->mem, state->bounds);
+    spk_free(&bound->device->mem, state->cuts);
     spk_free(&bound->device->mem, state);
     bound->state = NULL;
 }
@@ -366,11 +369,13 @@ static spk_status S(tile_bind)(spk_bound *bound)
     state->cut = tile_make_cut(&bound->problem, TILE_TUNED(ROW, &bound->params), bound->device->executor.threads, &T(machine));
     const tile_cut *cut = &state->cut;
     state->steps = T(machine).step == 1 ? bound->problem.k : bound->view.grid_cols * tile_ceil(bound->view.block_cols, T(machine).step);
-    SPK_GOTO(spk_partition_rows(mem, &bound->view, (int)cut->parts, &state->bounds));
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
     for (int64_t panel = 0; panel <= cut->panels; panel++)
         state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
     state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
+    SPK_GOTO(spk_partition_cuts(mem, &bound->view, (int)cut->parts, &state->cuts));
+    for (int64_t part = 0; part <= cut->parts && (state->batch > 1 || cut->values); part++)
+        state->cuts[part] = floor(state->cuts[part] + 0.5); /* block rows are taken together, or their values copied for each task */
     const int64_t in_slice = tile_ceil(cut->panels, cut->slices), in_group = in_slice < cut->group ? in_slice : cut->group;
     const int64_t packed = cut->fused ? in_group * cut->width : cut->packed ? cut->vectors : 0;
     state->panel_elements = tile_ceil(state->steps * packed * T(lanes), 16) * 16;
