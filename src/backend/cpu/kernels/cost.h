@@ -77,11 +77,15 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
     const double row_bytes = tile_row_bytes(problem, element_bytes) / tiles->step, value_bytes = row_bytes * rows;
     const double groups = (double)tile_ceil(cut.panels, cut.group), near = row_bytes < 16384 ? groups : (double)cut.panels;
-    cycles += value_bytes * (near / 40 + groups / 30);
+    cycles += value_bytes * (near / 40 + (cut.fetches_values ? 0 : groups / 30));
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
-    if (!cut.packed && cut.panels > 1)
+    if (cut.copies)
+        cycles += 1.5 * blocks * depth * (double)cut.vectors;
+    else if (!cut.packed && cut.panels > 1)
         cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+    if (cut.fetches)
+        cycles *= 0.95;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
     if (cut.values && tile_converts(problem))
         cycles += 0.4 * (double)cut.slices * value_bytes / (double)element_bytes;

@@ -13,6 +13,7 @@ typedef struct S(tile_state) {
     /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
     int64_t panel_elements, value_elements;
     int64_t value_copies; /* so many times value_elements */
+    int32_t *order;       /* 0, 1, 2 ...: the block columns of what lies there block by block */
 } S(tile_state);
 
 typedef struct S(tile_run) {
@@ -37,6 +38,13 @@ typedef struct S(tile_worker) {
     S(pair_least) found; /* of B's numbers that it packed */
     bool exact;          /* pairs are not multiplied as such */
 #endif
+    /* what tiles fetch for later ones, of B: */
+    int64_t next_row, next_panel; /* what comes then; nothing: next_row is -1 */
+    const REAL *fetch;            /* where that panel begins */
+    int64_t fetch_blocks;         /* of that block row */
+    /* of the values: */
+    int64_t next_values; /* the block row that comes then, or -1 */
+    int64_t fetched;     /* elements of it */
     T(tile_job) job;
 } S(tile_worker);
 
@@ -168,6 +176,69 @@ static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t ou
     buffer->held = 0;
 }
 
+#if TILE_FETCHES
+/* What the tiles of a panel fetch for those of the next one. */
+static void S(fetch_next)(S(tile_worker) *worker)
+{
+    const S(tile_run) *run = worker->run;
+    const spk_bsr_view *view = &run->bound->view;
+    worker->fetch_blocks = 0;
+    if (worker->next_row < 0 || run->bound->problem.k == 0) /* there may be no B */
+        return;
+    const int64_t first = view->offsets[worker->next_row];
+    worker->fetch = (const REAL *)run->args->b + run->state->starts[worker->next_panel] * T(lanes);
+    worker->fetch_blocks = view->offsets[worker->next_row + 1] - first;
+    worker->job.fetch_columns = view->columns + first;
+    worker->job.fetch_stride = run->bound->problem.b.ld;
+}
+
+/* A tile's share of it: a column of lines in the even or the odd rows, so that all are fetched by the first 2 * width tiles. */
+static void S(fetch_by_tile)(S(tile_worker) *worker, int tile, int width)
+{
+    T(tile_job) *job = &worker->job;
+    job->fetch_blocks = tile < 2 * width ? worker->fetch_blocks : 0;
+    if (job->fetch_blocks > 0)
+        job->fetch = worker->fetch + tile % width * T(lanes) + tile / width * job->fetch_stride;
+}
+
+/* What a tile fetches of the next block row's values: the next piece of them, as long as it can fetch. */
+static void S(fetch_values)(S(tile_worker) *worker)
+{
+    enum { ELEMENTS = 32 / sizeof(REAL) }; /* half a line a step */
+    const S(tile_run) *run = worker->run;
+    const spk_bsr_view *view = &run->bound->view;
+    T(tile_job) *job = &worker->job;
+    job->fetch_blocks = 0;
+    if (worker->next_values < 0)
+        return;
+    const int64_t first = view->offsets[worker->next_values], all = (view->offsets[worker->next_values + 1] - first) * view->block_stride;
+    if (worker->fetched >= all)
+        return;
+    job->fetch = (const REAL *)run->args->a + first * view->block_stride + worker->fetched;
+    job->fetch_columns = run->state->order;
+    job->fetch_stride = ELEMENTS;
+    job->fetch_blocks = job->blocks;
+    worker->fetched += job->blocks * job->depth * ELEMENTS;
+}
+
+/* The rows of B that the job's block row reads, of one panel: one after another, as rows far apart in B share few sets of the caches. */
+static void S(copy_rows)(S(tile_worker) *worker, int64_t column0, int width, int64_t columns)
+{
+    const S(tile_run) *run = worker->run;
+    const spk_problem *problem = &run->bound->problem;
+    T(tile_job) *job = &worker->job;
+    const int64_t edge = run->bound->view.grid_cols - 1;
+    const int64_t last = job->blocks - 1;
+    for (int64_t p = 0; p <= last; p++) {
+        const STORED *from = (const STORED *)run->args->b + job->columns[p] * job->depth * problem->b.ld + column0;
+        S(pack)(SPK_ROW_MAJOR, from, problem->b.ld, 0, job->columns[p] == edge ? job->edge_depth : job->depth, width, columns,
+                worker->panels + p * job->depth * width * T(lanes));
+    }
+    job->edge_column = last >= 0 && job->columns[last] == edge ? last : -1;
+    job->columns = run->state->order;
+}
+#endif
+
 /* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is
  * one. */
 static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns,
@@ -202,6 +273,12 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
             if (problem->d.layout == SPK_ROW_MAJOR)
                 S(fetch_for_epilogue)(run, row0 + row, height, column0, columns);
         }
+#if TILE_FETCHES
+        if (run->state->cut.fetches)
+            S(fetch_by_tile)(worker, tile, width);
+        if (run->state->cut.fetches_values)
+            S(fetch_values)(worker);
+#endif
 #if TILE_PAIRED
         (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](job);
 #else
@@ -233,7 +310,8 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
     const int64_t column0 = state->starts[panel] * T(lanes);
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
-    const bool in_place = !state->cut.packed && !S(converts), direct = run->plain && (in_place || columns == width * T(lanes));
+    const bool in_place = !state->cut.packed && !state->cut.copies && !S(converts),
+               direct = run->plain && (in_place || columns == width * T(lanes));
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     S(tile_buffer) buffer;
     buffer.held = 0;
@@ -244,16 +322,24 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->b.ld;
     } else {
-        job->panel = S(packed_panel)(worker, panel);
+        job->panel = state->cut.copies ? worker->panels : S(packed_panel)(worker, panel);
         job->panel_stride = width * T(lanes);
     }
     job->out_stride = direct ? problem->d.ld : width * T(lanes);
     job->back = in_place ? width * T(lanes) - columns : 0; /* the last vector ends where B does */
     job->alpha = direct ? (REAL)run->args->alpha : 1;
+#if TILE_FETCHES
+    if (state->cut.fetches)
+        S(fetch_next)(worker);
+#endif
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = S(rows_of)(bound, block_row);
         const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
         S(start_block_row)(worker, block_row);
+#if TILE_FETCHES
+        if (state->cut.copies && problem->k > 0)
+            S(copy_rows)(worker, column0, width, columns);
+#endif
         S(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
     if (buffer.held > 0)
@@ -323,8 +409,8 @@ static void S(tile_task)(void *arg, int64_t task)
     if (state->value_elements > 0)
         worker.values =
             worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
-    if (cut->fused)
-        worker.panels += slice * state->panel_elements;
+    if (cut->fused || cut->copies)
+        worker.panels += (cut->fused ? slice : task) * state->panel_elements;
     for (int64_t group = 0; group < groups; group++) {
         const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
         if (cut->fused && k > 0) {
@@ -342,8 +428,13 @@ static void S(tile_task)(void *arg, int64_t task)
             const int64_t panel_end = row < to.row ? end : begin + to.panel;
             if (worker.values != NULL)
                 S(copy_values)(&worker, row);
-            for (int64_t panel = row > from.row ? begin : begin + from.panel; panel < panel_end; panel++)
+            worker.next_values = row_end < last ? row_end : -1;
+            worker.fetched = 0;
+            for (int64_t panel = row > from.row ? begin : begin + from.panel; panel < panel_end; panel++) {
+                worker.next_row = panel + 1 < panel_end ? row : row_end < last ? row_end : -1;
+                worker.next_panel = panel + 1 < panel_end ? panel + 1 : begin;
                 S(block_rows)(&worker, row, row_end, panel);
+            }
         }
     }
 }
@@ -354,6 +445,7 @@ static void S(tile_unbind)(spk_bound *bound)
     if (state == NULL)
         return;
     spk_free(&bound->device->mem, state->starts);
+    spk_free(&bound->device->mem, state->order);
     spk_free(&bound->device->mem, state->cuts);
     spk_free(&bound->device->mem, state);
     bound->state = NULL;
@@ -372,7 +464,9 @@ static spk_status S(tile_bind)(spk_bound *bound)
     SPK_GOTO(spk_alloc(mem, (size_t)cut->panels + 1, sizeof *state->starts, &state->starts));
     for (int64_t panel = 0; panel <= cut->panels; panel++)
         state->starts[panel] = cut->panels > 0 ? cut->vectors * panel / cut->panels : 0;
-    state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values ? TILE_BUFFER_ROWS / bound->view.block_rows : 1;
+    state->batch = bound->view.block_rows < TILE_BUFFER_ROWS && !cut->values && !cut->fetches && !cut->fetches_values
+                       ? TILE_BUFFER_ROWS / bound->view.block_rows
+                       : 1;
     SPK_GOTO(spk_partition_cuts(mem, &bound->view, (int)cut->parts, &state->cuts));
     for (int64_t part = 0; part <= cut->parts && (state->batch > 1 || cut->values); part++)
         state->cuts[part] = floor(state->cuts[part] + 0.5); /* block rows are taken together, or their values copied for each task */
@@ -380,14 +474,24 @@ static spk_status S(tile_bind)(spk_bound *bound)
     const int64_t packed = cut->fused ? in_group * cut->width : cut->packed ? cut->vectors : 0;
     state->panel_elements = tile_ceil(state->steps * packed * T(lanes), 16) * 16;
     int64_t longest = 0;
-    for (int64_t row = 0; cut->values && row < bound->view.grid_rows; row++)
+    for (int64_t row = 0; (cut->values || cut->copies || cut->fetches_values) && row < bound->view.grid_rows; row++)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
     const int64_t block_elements =
         T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
-    state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
+    if (cut->values)
+        state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
+    if (cut->copies)
+        state->panel_elements = tile_ceil(longest * bound->view.block_cols * cut->width * T(lanes), 16) * 16;
+    if (cut->copies || cut->fetches_values) {
+        SPK_GOTO(spk_alloc(mem, (size_t)longest + 1, sizeof *state->order, &state->order));
+        for (int64_t block = 0; block <= longest; block++)
+            state->order[block] = (int32_t)block;
+    }
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
-    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
+    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused    ? cut->slices
+                                                                              : cut->copies ? cut->slices * cut->parts
+                                                                                            : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
     return SPK_OK;
 done:
