@@ -443,10 +443,28 @@ static void test_partition(void **state)
             assert_true(work <= fair + (double)longest + 1);
         }
         spk_free(&spk_mem_system, bounds);
+        double *cuts = NULL;
+        must(spk_partition_cuts(&spk_mem_system, &view, parts, &cuts));
+        assert_true(cuts[0] == 0);
+        assert_true(cuts[parts] == (double)rows);
+        for (int part = 0; part < parts; part++) { /* a share of a block row is the same share of its work */
+            double ends[2];
+            for (int end = 0; end < 2; end++) {
+                int64_t row = (int64_t)cuts[part + end];
+                double share = cuts[part + end] - (double)row;
+                ends[end] =
+                    (double)offsets[row] + 0.5 * cuts[part + end] + (row < rows ? share * (double)(offsets[row + 1] - offsets[row]) : 0);
+            }
+            assert_true(fabs(ends[1] - ends[0] - ((double)offsets[rows] + 0.5 * (double)rows) / parts) < 1e-6);
+        }
+        spk_free(&spk_mem_system, cuts);
         free(offsets);
     }
     int64_t zero = 0, *bounds = NULL;
+    double *cuts = NULL;
     spk_bsr_view none = {.offsets = &zero};
+    assert_int_equal(spk_partition_cuts(&spk_mem_system, &none, 0, &cuts), SPK_ERR_ARGUMENT);
+    assert_null(cuts);
     assert_int_equal(spk_partition_rows(&spk_mem_system, &none, 0, &bounds), SPK_ERR_ARGUMENT);
     assert_null(bounds);
 }

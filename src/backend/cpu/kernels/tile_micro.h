@@ -5,7 +5,7 @@
 #define TILE_PAIRED 0
 #endif
 
-/* Tiles of several vectors that can fetch rows of B for later ones (tile_cut.fetches): with a prefetch in two steps they lose nothing. */
+/* Tiles of several vectors that can fetch rows of B for later ones (tile_cut.fetches): with a prefetch at each step they lose nothing. */
 #if VECTOR_BYTES == 64 && !TILE_PAIRED
 #define TILE_FETCHES 1
 #else
@@ -79,11 +79,11 @@ typedef struct T(tile_job) {
     int64_t back; /* so many columns of the last of several vectors are of the vector before, too: both make and store the same sums */
     REAL alpha;
 #if TILE_FETCHES
-    /* rows of B that later tiles read: one line of every second row beside each of fetch_blocks blocks, from the block's element `fetch` on
+    /* what later tiles read: a line at each step of those of fetch_blocks blocks whose number is fetch_turn in fetch_mask, from `fetch` on
      */
     const REAL *fetch;
     const int32_t *fetch_columns;
-    int64_t fetch_blocks, fetch_stride;
+    int64_t fetch_blocks, fetch_mask, fetch_turn, fetch_stride;
 #endif
 } T(tile_job);
 
@@ -139,22 +139,6 @@ SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
                 acc[i][r][j] = T(tile_multiply)(acc[i][r][j], &a[i][r / 5][r % 5 * row_stride], row[j], part);      \
         }                                                                                                           \
     }
-#define TILE_STEPS                                                                                                  \
-    {                                                                                                               \
-        _Pragma("GCC unroll 4")                                                                                     \
-        for (int i = 0; i < u; i++) {                                                                               \
-            if (exact) {                                                                                            \
-                TILE_STEP(TILE_FIRST)                                                                               \
-                TILE_STEP(TILE_SECOND)                                                                              \
-            } else {                                                                                                \
-                TILE_STEP(TILE_WHOLE)                                                                               \
-            }                                                                                                       \
-            _Pragma("GCC unroll 6")                                                                                 \
-            for (int r = 0; r < h; r += 5)                                                                          \
-                a[i][r / 5] += col_stride;                                                                          \
-            b[i] += panel_stride;                                                                                   \
-        }                                                                                                           \
-    }
 /* clang-format on */
 
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
@@ -172,25 +156,34 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
         b[i] = job->panel + job->columns[p + i] * job->depth * panel_stride;
     }
 #if TILE_FETCHES
-    const bool fetches = w > 1 && u == 1 && p < job->fetch_blocks;
+    const bool fetches = w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn;
     const REAL *fetch = fetches ? job->fetch + job->fetch_columns[p] * job->depth * job->fetch_stride : b[0];
-    const int64_t fetch_step = fetches ? 2 * job->fetch_stride : 0;
+    const int64_t fetch_step = fetches ? job->fetch_stride : 0;
 #endif
-    int64_t k = depth;
-#if VECTOR_BYTES == 64 /* two steps: the end of a short loop costs the less */
-    for (; k > 1; k -= 2) {
-        TILE_STEPS
+#if VECTOR_BYTES == 64 /* the end of a short loop costs the less */
+#pragma GCC unroll 2
+#endif
+    for (int64_t k = depth; k > 0; k--) {
+#pragma GCC unroll 4
+        for (int i = 0; i < u; i++) {
+            if (exact) {
+                TILE_STEP(TILE_FIRST)
+                TILE_STEP(TILE_SECOND)
+            } else {
+                TILE_STEP(TILE_WHOLE)
+            }
+#pragma GCC unroll 6
+            for (int r = 0; r < h; r += 5)
+                a[i][r / 5] += col_stride;
+            b[i] += panel_stride;
+        }
 #if TILE_FETCHES
         if (w > 1 && u == 1) {
             __builtin_prefetch(fetch, 0, 2);
             fetch += fetch_step;
         }
 #endif
-        TILE_STEPS
     }
-#endif
-    for (; k > 0; k--)
-        TILE_STEPS
 }
 
 /* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time
@@ -264,4 +257,3 @@ static const T(tile_function) T(exact_tiles)[T(widest)][T(tallest)] = {TILE_LIST
 #undef TILE_LIST
 #undef TILE_TALL
 #undef TILE_STEP
-#undef TILE_STEPS

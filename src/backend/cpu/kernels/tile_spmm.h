@@ -192,19 +192,21 @@ static void S(fetch_next)(S(tile_worker) *worker)
     worker->job.fetch_stride = run->bound->problem.b.ld;
 }
 
-/* A tile's share of it: a column of lines in the even or the odd rows, so that all are fetched by the first 2 * width tiles. */
-static void S(fetch_by_tile)(S(tile_worker) *worker, int tile, int width)
+/* A tile's share of it: a column of lines; of every second block, where there are tiles for the others. */
+static void S(fetch_by_tile)(S(tile_worker) *worker, int tile, int tiles, int width)
 {
     T(tile_job) *job = &worker->job;
-    job->fetch_blocks = tile < 2 * width ? worker->fetch_blocks : 0;
+    job->fetch_mask = tiles >= 2 * width;
+    job->fetch_turn = tile / width;
+    job->fetch_blocks = job->fetch_turn <= job->fetch_mask ? worker->fetch_blocks : 0;
     if (job->fetch_blocks > 0)
-        job->fetch = worker->fetch + tile % width * T(lanes) + tile / width * job->fetch_stride;
+        job->fetch = worker->fetch + tile % width * T(lanes);
 }
 
 /* What a tile fetches of the next block row's values: the next piece of them, as long as it can fetch. */
 static void S(fetch_values)(S(tile_worker) *worker)
 {
-    enum { ELEMENTS = 32 / sizeof(REAL) }; /* half a line a step */
+    enum { ELEMENTS = 64 / sizeof(REAL) }; /* a line */
     const S(tile_run) *run = worker->run;
     const spk_bsr_view *view = &run->bound->view;
     T(tile_job) *job = &worker->job;
@@ -275,7 +277,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
         }
 #if TILE_FETCHES
         if (run->state->cut.fetches)
-            S(fetch_by_tile)(worker, tile, width);
+            S(fetch_by_tile)(worker, tile, split->tiles, width);
         if (run->state->cut.fetches_values)
             S(fetch_values)(worker);
 #endif
