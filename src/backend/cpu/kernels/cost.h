@@ -80,9 +80,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     cycles += value_bytes * (near / 40 + (cut.fetches_values ? 0 : groups / 30));
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
-    if (cut.copies)
-        cycles += 1.5 * blocks * depth * (double)cut.vectors;
-    else if (!cut.packed && cut.panels > 1)
+    if (!cut.packed && cut.panels > 1)
         cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
     if (cut.fetches)
         cycles *= 0.95;

@@ -26,9 +26,8 @@ enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };
 
 /* The tunables of a row. */
 typedef struct tile_tunables {
-    /* pack 0: B is read in place; 1: copied into panels; 2: so are the values, as tiles read them; 3: in place, and tiles fetch the next
-     * panel's rows of B; 4: likewise, and a panel's rows are copied for each block row; 5: as 1, and tiles fetch the next block row's
-     * values */
+    /* pack 0: B is read in place; 1: copied into panels; 2: so are the values, as tiles read them; 3: as 0, and tiles fetch the next
+     * panel's rows of B; 4: as 1, and tiles fetch the next block row's values */
     int nv, pack, group;
 } tile_tunables;
 #define TILE_TUNED(row, params) ((tile_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, PACK), SPK_TUNED(row, params, GROUP)})
@@ -45,7 +44,6 @@ typedef struct tile_cut {
     bool by_tile;        /* as its tiles read them; else as they are stored */
     bool ahead;          /* the values of the next block are fetched ahead */
     bool fused;          /* each task packs its own groups */
-    bool copies;         /* the rows of B that a block row reads are copied for it, panel by panel */
     bool fetches;        /* tiles fetch to the second cache what those of the next panel read of B, */
     bool fetches_values; /* what those of the next block row read of the values */
 } tile_cut;
@@ -166,7 +164,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
 {
     tile_cut cut = {.vectors = tile_ceil(problem->n, machine->lanes)};
     const int64_t grid_rows = tile_grid_rows(problem);
-    const bool pack = tuned.pack == 1 || tuned.pack == 2 || tuned.pack == 5, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
+    const bool pack = tuned.pack != 0 && tuned.pack != 3, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
     const int64_t workers = serial ? 1 : threads;
     cut.panels = tile_ceil(cut.vectors, tuned.nv);
     cut.packed = pack || problem->n < machine->lanes;
@@ -174,9 +172,8 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
     cut.ahead = problem->cache == SPK_COLD && tile_row_bytes(problem, machine->element_bytes) > 16384;
-    cut.fetches = tuned.pack == 3 || tuned.pack == 4;
-    cut.fetches_values = tuned.pack == 5;
-    cut.copies = tuned.pack == 4;
+    cut.fetches = tuned.pack == 3;
+    cut.fetches_values = tuned.pack == 4;
     cut.group = cut.fetches ? cut.panels : cut.values ? TILE_LARGEST_GROUP : tuned.group;
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
@@ -199,19 +196,19 @@ static inline bool tile_applicable(const spk_problem *problem, tile_tunables tun
 {
     const int nv = tuned.nv, height = tile_block_rows(problem);
     const int64_t vectors = tile_ceil(problem->n, machine->lanes);
-    const bool converts = tile_converts(problem), in_place = tuned.pack == 3 || tuned.pack == 4;
+    const bool converts = tile_converts(problem);
     if (converts && tuned.pack == 0)
         *why = "PACK=0 reads B in place: f16 and bf16 are converted first";
     else if (converts && tuned.pack == 1 && tuned.group > 1)
         *why = "f16 and bf16 with PACK=1 always make large groups: GROUP=1 stands for them";
-    else if (in_place && problem->b.layout != SPK_ROW_MAJOR)
-        *why = "PACK=3 and 4 read rows of B: B must be row-major";
-    else if (in_place && tuned.group > 1)
-        *why = "PACK=3 and 4 take all panels together: GROUP=1 stands for them";
+    else if (tuned.pack == 3 && problem->b.layout != SPK_ROW_MAJOR)
+        *why = "PACK=3 reads rows of B in place: B must be row-major";
+    else if (tuned.pack == 3 && tuned.group > 1)
+        *why = "PACK=3 takes all panels together: GROUP=1 stands for them";
     else if (tuned.pack > 2 && (height < 16 || vectors <= nv))
-        *why = "PACK=3, 4 and 5 fetch for later tiles: from block heights of 16 and two panels on";
-    else if (tuned.pack == 5 && problem->trans_a == SPK_TRANS)
-        *why = "PACK=5 fetches values in the order in which they are stored";
+        *why = "PACK=3 and 4 fetch for later tiles: from block heights of 16 and two panels on";
+    else if (tuned.pack == 4 && problem->trans_a == SPK_TRANS)
+        *why = "PACK=4 fetches values in the order in which they are stored";
     else if (tuned.pack == 0 && problem->b.layout != SPK_ROW_MAJOR)
         *why = "PACK=0 reads rows of B in place: B must be row-major";
     else if (tuned.pack == 2 && tuned.group == 1)

@@ -222,23 +222,6 @@ static void S(fetch_values)(S(tile_worker) *worker)
     job->fetch_blocks = job->blocks;
     worker->fetched += job->blocks * job->depth * ELEMENTS;
 }
-
-/* The rows of B that the job's block row reads, of one panel: one after another, as rows far apart in B share few sets of the caches. */
-static void S(copy_rows)(S(tile_worker) *worker, int64_t column0, int width, int64_t columns)
-{
-    const S(tile_run) *run = worker->run;
-    const spk_problem *problem = &run->bound->problem;
-    T(tile_job) *job = &worker->job;
-    const int64_t edge = run->bound->view.grid_cols - 1;
-    const int64_t last = job->blocks - 1;
-    for (int64_t p = 0; p <= last; p++) {
-        const STORED *from = (const STORED *)run->args->b + job->columns[p] * job->depth * problem->b.ld + column0;
-        S(pack)(SPK_ROW_MAJOR, from, problem->b.ld, 0, job->columns[p] == edge ? job->edge_depth : job->depth, width, columns,
-                worker->panels + p * job->depth * width * T(lanes));
-    }
-    job->edge_column = last >= 0 && job->columns[last] == edge ? last : -1;
-    job->columns = run->state->order;
-}
 #endif
 
 /* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is
@@ -312,8 +295,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
     const int64_t column0 = state->starts[panel] * T(lanes);
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
-    const bool in_place = !state->cut.packed && !state->cut.copies && !S(converts),
-               direct = run->plain && (in_place || columns == width * T(lanes));
+    const bool in_place = !state->cut.packed && !S(converts), direct = run->plain && (in_place || columns == width * T(lanes));
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     S(tile_buffer) buffer;
     buffer.held = 0;
@@ -324,7 +306,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         job->panel = (const REAL *)run->args->b + column0;
         job->panel_stride = problem->b.ld;
     } else {
-        job->panel = state->cut.copies ? worker->panels : S(packed_panel)(worker, panel);
+        job->panel = S(packed_panel)(worker, panel);
         job->panel_stride = width * T(lanes);
     }
     job->out_stride = direct ? problem->d.ld : width * T(lanes);
@@ -338,10 +320,6 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         const int rows = S(rows_of)(bound, block_row);
         const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
         S(start_block_row)(worker, block_row);
-#if TILE_FETCHES
-        if (state->cut.copies && problem->k > 0)
-            S(copy_rows)(worker, column0, width, columns);
-#endif
         S(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
     }
     if (buffer.held > 0)
@@ -411,8 +389,8 @@ static void S(tile_task)(void *arg, int64_t task)
     if (state->value_elements > 0)
         worker.values =
             worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
-    if (cut->fused || cut->copies)
-        worker.panels += (cut->fused ? slice : task) * state->panel_elements;
+    if (cut->fused)
+        worker.panels += slice * state->panel_elements;
     for (int64_t group = 0; group < groups; group++) {
         const int64_t begin = first + count * group / groups, end = first + count * (group + 1) / groups;
         if (cut->fused && k > 0) {
@@ -476,24 +454,20 @@ static spk_status S(tile_bind)(spk_bound *bound)
     const int64_t packed = cut->fused ? in_group * cut->width : cut->packed ? cut->vectors : 0;
     state->panel_elements = tile_ceil(state->steps * packed * T(lanes), 16) * 16;
     int64_t longest = 0;
-    for (int64_t row = 0; (cut->values || cut->copies || cut->fetches_values) && row < bound->view.grid_rows; row++)
+    for (int64_t row = 0; (cut->values || cut->fetches_values) && row < bound->view.grid_rows; row++)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
     const int64_t block_elements =
         T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
     if (cut->values)
         state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
-    if (cut->copies)
-        state->panel_elements = tile_ceil(longest * bound->view.block_cols * cut->width * T(lanes), 16) * 16;
-    if (cut->copies || cut->fetches_values) {
+    if (cut->fetches_values) {
         SPK_GOTO(spk_alloc(mem, (size_t)longest + 1, sizeof *state->order, &state->order));
         for (int64_t block = 0; block <= longest; block++)
             state->order[block] = (int32_t)block;
     }
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
-    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused    ? cut->slices
-                                                                              : cut->copies ? cut->slices * cut->parts
-                                                                                            : 1) +
+    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
     return SPK_OK;
 done:
