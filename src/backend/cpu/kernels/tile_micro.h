@@ -5,7 +5,8 @@
 #define TILE_PAIRED 0
 #endif
 
-/* Tiles of several vectors that can fetch rows of B for later ones (tile_cut.fetches): with a prefetch at each step they lose nothing. */
+/* Tiles of several vectors that can fetch rows of B for later ones (tile_cut.fetches), in a loop of its own: a prefetch at each step would
+ * cost short blocks 6 %. */
 #if VECTOR_BYTES == 64 && !TILE_PAIRED
 #define TILE_FETCHES 1
 #else
@@ -141,9 +142,9 @@ SPK_INLINE T(vec) T(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
     }
 /* clang-format on */
 
-/* Blocks p .. p + u - 1, none of them at the edge, or one that may be. */
+/* Blocks p .. p + u - 1, none of them at the edge, or one that may be. fetches: as the job says of block p. */
 SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, const bool exact,
-                               T(vec) acc[4][T(tallest)][T(widest)])
+                               const bool fetches, T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride, back = job->back;
     const REAL *a[4][6], *b[4]; /* a pointer for five rows, as an address may be a base and a stride, or one times 2, 3 or 4 */
@@ -156,9 +157,10 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
         b[i] = job->panel + job->columns[p + i] * job->depth * panel_stride;
     }
 #if TILE_FETCHES
-    const bool fetches = w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn;
-    const REAL *fetch = fetches ? job->fetch + job->fetch_columns[p] * job->depth * job->fetch_stride : b[0];
+    const REAL *fetch = fetches ? job->fetch + job->fetch_columns[p] * job->depth * job->fetch_stride : NULL;
     const int64_t fetch_step = fetches ? job->fetch_stride : 0;
+#else
+    (void)fetches;
 #endif
 #if VECTOR_BYTES == 64 /* the end of a short loop costs the less */
 #pragma GCC unroll 2
@@ -178,7 +180,7 @@ SPK_INLINE void T(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
             b[i] += panel_stride;
         }
 #if TILE_FETCHES
-        if (w > 1 && u == 1) {
+        if (fetches) {
             __builtin_prefetch(fetch, 0, 2);
             fetch += fetch_step;
         }
@@ -202,7 +204,7 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
     int64_t p = 0;
     if (u > 1) /* only the last block of a row can be at the edge */
         for (; p + u < job->blocks; p += u)
-            T(tile_blocks)(job, p, job->depth, h, w, u, exact, acc);
+            T(tile_blocks)(job, p, job->depth, h, w, u, exact, false, acc);
     for (; p < job->blocks; p++) {
         if (u == 1 && job->ahead_count > 0) {
             const int64_t next = p + 1 < job->blocks ? p + 1 : 0;
@@ -210,7 +212,14 @@ SPK_INLINE void T(tile)(const T(tile_job) *job, const int h, const int w, const 
             for (int64_t i = 0; i < job->ahead_count; i++)
                 __builtin_prefetch(line + i * job->ahead_bytes, 0, 3);
         }
-        T(tile_blocks)(job, p, job->columns[p] == job->edge_column ? job->edge_depth : job->depth, h, w, 1, exact, acc);
+        const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
+#if TILE_FETCHES
+        if (w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn) {
+            T(tile_blocks)(job, p, depth, h, w, 1, exact, true, acc);
+            continue;
+        }
+#endif
+        T(tile_blocks)(job, p, depth, h, w, 1, exact, false, acc);
     }
     REAL *out = job->out;
     const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
