@@ -159,6 +159,8 @@ def gather():
     schemas = set()
     for path in sorted(RESULTS.glob("*bundle*.json")):
         text = json.loads(path.read_text())
+        if "classes" not in text:  # the regret of a bundle
+            continue
         schemas.add(text["schema"])
         for entry in text["classes"]:
             if entry["key"] not in found or found[entry["key"]]["measured_at"] < entry["measured_at"]:

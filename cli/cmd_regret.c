@@ -78,6 +78,9 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     int code = args_parse(&a, argc, argv);
     if (code == ARGS_GO && f->list && (f->op || f->batch > 1))
         return cli_fail(app, EXIT_USAGE, "--from and %s exclude each other: the list says what is multiplied", f->op ? "--op" : "--batch");
+    if (code == ARGS_GO && f->bundle && (app->effort != SPK_TUNE_MEASURE || app->budget_s > 0))
+        return cli_fail(app, EXIT_USAGE, "--bundle and %s exclude each other: nothing is tuned",
+                        app->effort != SPK_TUNE_MEASURE ? "--effort" : "--budget");
     return code;
 }
 
@@ -453,7 +456,7 @@ static int finish(regret_run *run, int code)
     free(regrets);
     if (all && cli_talks(run->app)) {
         print_outcomes(run->results);
-        printf("\n%zu problems", count);
+        printf("\n%zu problem%s", count, count == 1 ? "" : "s");
         if (!run->flags->list)
             printf(", seed %llu", (unsigned long long)run->file.seed);
         if (count)
@@ -478,7 +481,18 @@ static int finish(regret_run *run, int code)
     json_put(root, "candidates_per_problem", json_number(candidates));
     json_put(root, "tuning_s", json_number(tuning_s));
     json_put(root, "seconds", json_number(seconds));
+    if (code == EXIT_DONE && run->flags->bundle && all && !count)
+        code = cli_fail(run->app, EXIT_SHORT,
+                        "no bundle knows any of the problems; SPARSEK_BUNDLE may name its file, else it is looked for beside the library");
     return json_finish(run->app, root, code);
+}
+
+static json_t *listed_setting(const listed_problems *list)
+{
+    char *mark = listed_mark(list);
+    json_t *made = json_text(mark);
+    free(mark);
+    return made;
 }
 
 int cmd_regret(cli *app, int argc, char **argv)
@@ -487,6 +501,13 @@ int cmd_regret(cli *app, int argc, char **argv)
     int code = parse(app, &f, argc, argv);
     if (code != ARGS_GO)
         return code;
+    listed_problems listed = {0};
+    const problem_flags defaults = problem_defaults();
+    code = f.list ? listed_read(app, f.list, &defaults, &listed) : EXIT_DONE;
+    if (code) {
+        listed_release(&listed);
+        return code;
+    }
     json_t *settings = json_object();
     json_put(settings, "effort", json_integer(app->effort));
     json_put(settings, "budget", json_number(app->budget_s));
@@ -498,7 +519,7 @@ int cmd_regret(cli *app, int argc, char **argv)
     if (f.among)
         json_put(settings, "among", json_integer(f.among));
     if (f.list)
-        json_put(settings, "from", json_text(f.list));
+        json_put(settings, "from", listed_setting(&listed));
     if (f.bundle)
         json_put(settings, "bundle", json_true());
     json_put(settings, "rounds", json_integer(f.rounds));
@@ -506,18 +527,19 @@ int cmd_regret(cli *app, int argc, char **argv)
     json_put(settings, "exclude", json_text(app->exclude));
     json_put(settings, "threads", json_integer(app->threads));
     json_put(settings, "device", app->device && strcmp(app->device, "cpu") != 0 ? json_text(app->device) : json_null());
-    regret_run run = {.app = app, .flags = &f, .file = resume_make(f.resume, "sparsek regret", f.seed, settings), .results = json_array()};
-    run.problems = f.problems ? f.problems : 20;
+    regret_run run = {.app = app,
+                      .flags = &f,
+                      .file = resume_make(f.resume, "sparsek regret", f.seed, settings),
+                      .results = json_array(),
+                      .listed = listed,
+                      .problems = f.problems ? f.problems : 20};
+    if (f.list && (!f.problems || f.problems > listed.count))
+        run.problems = listed.count;
     code = f.resume ? output_check(app, "--resume", f.resume) : EXIT_DONE;
     if (code == EXIT_DONE && f.resume)
         code = load(&run);
     if (code == EXIT_DONE)
         code = cli_open(app);
-    if (code == EXIT_DONE && f.list) {
-        problem_flags defaults = problem_defaults();
-        code = listed_read(app, f.list, &defaults, &run.listed);
-        run.problems = f.problems && f.problems < run.listed.count ? f.problems : run.listed.count;
-    }
     if (code == EXIT_DONE) {
         run.gpu = device_is_far(app->context);
         code = run_series(&run);

@@ -15,4 +15,7 @@ typedef struct listed_problems {
 int listed_read(cli *app, const char *path, const problem_flags *defaults, listed_problems *out);
 void listed_release(listed_problems *list);
 
+/* "166 problems, 1f0c66a2b3d4e5f6": the same for the same problems, wherever they were read from. The caller's to free. */
+char *listed_mark(const listed_problems *list);
+
 #endif

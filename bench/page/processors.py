@@ -62,7 +62,7 @@ def line(device, files):
     pairs = [c["over_spmm_bf16_avx512"]["spmm_f32_avx512"]["median"] for kind, d in mine if "bf16" in d for c in d["bf16"] if c["block"] >= 32]
     tiles = [c["rate_over_dense"]["ours"]["median"] for kind, d in mine if kind == "amx" for c in d["amx"]]
     attention = [c["ratios"]["pytorch"] for kind, d in mine if kind == "attention" for c in d["attention"] if not c["block"]]
-    regret = [d for kind, d in mine if kind == "regret"]
+    regret = [d for kind, d in mine if kind == "regret" and "unknown_to_the_bundle" not in d]
     small = [mean([over_dense_rate(r) for r in float32 if side(r) == size and ours_of(r)]) for size in (16, 8, 3)]
     cells = [f"{digits(min(rates))} to {digits(max(rates))}" if rates else "-", mean([over(r, best(r, is_own), best(r, is_by_blocks)) for r in blocks]),
              mean([over_dense_rate(r) for r in blocks if ours_of(r)]),

@@ -173,4 +173,7 @@ class Regret(CliTest):
         self.assertEqual(len(self.json(*line, "--problems", "1")["results"]), 1)
         self.assertIn("exclude each other", self.cli(*line, "--op", "gemm", code=2).stderr)
         self.write("bad.json", '[{"mm": 3}]')
+        self.json(*line, "--resume", "r.json")
+        self.write("list.json", json.dumps([dict(m=64, k=96, n=16, block=8, density="20%")]))
+        self.assertIn("another --from: there", self.cli(*line, "--resume", "r.json", code=2).stderr)
         self.assertIn("bad.json: problem 0", self.cli("regret", "--from", "bad.json", code=3).stderr)

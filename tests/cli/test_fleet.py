@@ -166,8 +166,11 @@ class FleetTest(CliTest):
         text = self.cli(*line, env=env).stdout
         self.assertIn("the bundle does not know it", text)
         self.assertIn("1 more that the bundle does not know", text)
-        nothing = self.json(*line, env={"SPARSEK_BUNDLE": ""})
+        nothing = self.json(*line, env={"SPARSEK_BUNDLE": ""}, code=1)
         self.assertEqual((nothing["problems"], nothing["median_regret"]), (0, None))
+        self.assertIn("no bundle knows any of the problems", self.cli(*line, env={"SPARSEK_BUNDLE": ""}, code=1).stderr)
+        for option in (["--effort", "estimate"], ["--budget", "1"]):
+            self.assertIn(f"--bundle and {option[0]} exclude each other", self.cli(*line, *option, code=2).stderr)
 
     def test_a_bundle_of_another_machine_or_of_other_sources(self):
         def other_model(entry):

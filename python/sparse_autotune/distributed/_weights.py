@@ -249,16 +249,20 @@ def shape_of(layer: Any, device: torch.device) -> Shape:
     """The same object for a layer each time, as plans are kept for its indices."""
     known = layer.__dict__.get("assembled")
     if known is None or known.row_offsets.device != device:
-        whole, deal = layer.whole, layer.deal
-        numbers = [part_of(whole.row_offsets, whole.col_indices, layer.dim, deal, rank).blocks for rank in range(deal.ranks)]
-        bias = None
-        if layer.dim == 0 and layer.bias is not None:
-            units = [torch.tensor(mine, dtype=torch.int64) for mine in deal.units]
-            features = [(mine[:, None] * deal.width + torch.arange(deal.width)).flatten() for mine in units]
-            bias = _places(features, deal.features, device)
-        known = Shape(_places(numbers, max(map(len, numbers)), device), bias, whole.row_offsets.to(device), whole.col_indices.to(device))
-        layer.__dict__["assembled"] = known
-    return known
+        with torch.inference_mode(False):  # it is kept, also for training
+            known = layer.__dict__["assembled"] = _shape_of(layer, device)
+    return known  # type: ignore[no-any-return]
+
+
+def _shape_of(layer: Any, device: torch.device) -> Shape:
+    whole, deal = layer.whole, layer.deal
+    numbers = [part_of(whole.row_offsets, whole.col_indices, layer.dim, deal, rank).blocks for rank in range(deal.ranks)]
+    bias = None
+    if layer.dim == 0 and layer.bias is not None:
+        units = [torch.tensor(mine, dtype=torch.int64) for mine in deal.units]
+        features = [(mine[:, None] * deal.width + torch.arange(deal.width)).flatten() for mine in units]
+        bias = _places(features, deal.features, device)
+    return Shape(_places(numbers, max(map(len, numbers)), device), bias, whole.row_offsets.to(device), whole.col_indices.to(device))
 
 
 def _tensors(layer: Any, rank: int) -> list[tuple[Tensor, Places]]:
