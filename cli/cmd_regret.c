@@ -10,6 +10,7 @@
 #include "progress.h"
 #include "random.h"
 #include "regret.h"
+#include "regret_trial.h"
 #include "result.h"
 #include "resume.h"
 #include "stats.h"
@@ -31,14 +32,14 @@ static const char about[] =
     "With --bundle nothing is tuned: the choice is that of the bundle, which ships with the library.";
 
 typedef struct regret_flags {
-    int64_t problems, rounds;
+    int64_t problems;
     uint64_t seed;
-    double best_budget_s;
+    regret_search search;
     const char *resume;
-    const char *list;     /* NULL: problems are drawn */
-    int bundle;           /* the choices are the bundle's */
-    int op;               /* index of operation_at */
-    int64_t batch, among; /* among: 0: the best of all candidates */
+    const char *list; /* NULL: problems are drawn */
+    int bundle;       /* the choices are the bundle's */
+    int op;           /* index of operation_at */
+    int64_t batch;
 } regret_flags;
 
 typedef struct regret_run {
@@ -58,7 +59,7 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     a.examples = "sparsek regret --problems 20 --seed 1\nsparsek regret --problems 50 --seed 3 --resume regret.state --json regret.json\n"
                  "sparsek regret --device cuda:0 --problems 20 --seed 1\n"
                  "sparsek regret --from problems.json --bundle\n";
-    *f = (regret_flags){.rounds = 20, .seed = UINT64_MAX, .best_budget_s = 8, .batch = 1};
+    *f = (regret_flags){.search = {.budget_s = 8, .rounds = 20}, .seed = UINT64_MAX, .batch = 1};
     const args_option options[] = {
         {"problems", 0, ARGS_INT, &f->problems, "N", 1, 1000000, "problems to draw (default: 20), or of the list (default: all)"},
         {"from", 0, ARGS_FILE, &f->list, "LIST", 0, 0,
@@ -67,10 +68,10 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the series (default: drawn, and printed)"},
         {"op", 0, ARGS_CHOICE, &f->op, operation_names(), 0, 0, "operation (default: spmm)"},
         {"batch", 0, ARGS_INT, &f->batch, NULL, 1, 100000, "products at once, each of a quarter of m and of k (default: 1)"},
-        {"among", 0, ARGS_INT, &f->among, "N", 1, 1000,
+        {"among", 0, ARGS_INT, &f->search.among, "N", 1, 1000,
          "find the best among so many candidates, those that the cost model prefers: all are measured (default: among all)"},
-        {"best-budget", 0, ARGS_REAL, &f->best_budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
-        {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
+        {"best-budget", 0, ARGS_REAL, &f->search.budget_s, "S", 0.001, 86400, "seconds for finding the best of one problem (default: 8)"},
+        {"rounds", 0, ARGS_INT, &f->search.rounds, "N", 1, 10000, "rounds head to head (default: 20)"},
         {"resume", 0, ARGS_FILE, &f->resume, "FILE", 0, 0, "keep the state in FILE, and go on from there where it exists"},
     };
     args_add(&a, "Regret", options, (int)(sizeof(options) / sizeof(*options)));
@@ -81,222 +82,6 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     if (code == ARGS_GO && f->bundle && (app->effort != SPK_TUNE_MEASURE || app->budget_s > 0))
         return cli_fail(app, EXIT_USAGE, "--bundle and %s exclude each other: nothing is tuned",
                         app->effort != SPK_TUNE_MEASURE ? "--effort" : "--budget");
-    return code;
-}
-
-/* A problem in a context of its own with an empty store, which stands in for the program's. */
-typedef struct trial {
-    spk_context *programs;
-    problem p;
-} trial;
-
-static void end_trial(cli *app, trial *t)
-{
-    problem_release(&t->p);
-    cli_watch(1, NULL);
-    spk_context_destroy(&app->context);
-    app->context = t->programs;
-}
-
-static int begin_trial(cli *app, const problem_flags *flags, trial *t)
-{
-    spk_context *fresh = NULL;
-    *t = (trial){.programs = app->context};
-    int code = cli_context(app, "", 0, &fresh);
-    if (code)
-        return code;
-    app->context = fresh;
-    cli_watch(1, fresh);
-    code = problem_make(app, flags, &t->p);
-    if (code)
-        end_trial(app, t);
-    return code;
-}
-
-/* What one tuning chose. */
-typedef struct tuned {
-    char *choice; /* NULL: nothing */
-    int candidates, measured;
-    double seconds;
-    spk_provisional provisional;
-} tuned;
-
-/* What a race of two has found: the median and the quartiles of their ratios. */
-typedef struct duel {
-    double ratio, low, high;
-    int64_t pairs;
-} duel;
-
-static int tune_trial(cli *app, trial *t, spk_effort effort, double budget_s, tuned *out)
-{
-    spk_report *report = NULL;
-    result r = {.chosen = -1};
-    *out = (tuned){0};
-    t->p.options.effort = effort;
-    t->p.options.budget_s = budget_s;
-    t->p.options.fresh = 1; /* the bundle may know the class */
-    double start = stats_now();
-    spk_status status = problem_tune(app, &t->p, &report);
-    out->seconds = stats_now() - start;
-    if (status == SPK_OK)
-        status = result_from_report(report, false, &r);
-    for (int i = 0; i < r.count; i++) {
-        out->candidates += r.rows[i].status != SPK_CANDIDATE_NOT_APPLICABLE;
-        out->measured += r.rows[i].median_us > 0;
-    }
-    if (r.chosen >= 0)
-        out->choice = cli_format("%s%s%s", r.rows[r.chosen].name, r.rows[r.chosen].params[0] ? " " : "", r.rows[r.chosen].params);
-    out->provisional = r.provisional;
-    spk_report_destroy(&report);
-    result_release(&r);
-    return cli_status(app, NULL, status, NULL);
-}
-
-/* What the bundle chose; nothing where it does not know the class. The trial's store is empty. */
-static int look_up_trial(cli *app, trial *t, tuned *out)
-{
-    spk_plan *plan = NULL;
-    *out = (tuned){0};
-    t->p.options.unknown = SPK_UNKNOWN_FAIL;
-    spk_status status = spk_plan_create(app->context, t->p.pattern, &t->p.given, &t->p.options, &plan);
-    t->p.options.unknown = SPK_UNKNOWN_TUNE;
-    if (status == SPK_OK)
-        out->choice = cli_format("%s", spk_plan_choice(plan));
-    spk_plan_destroy(&plan);
-    return status == SPK_ERR_UNKNOWN_CLASS ? EXIT_DONE : cli_status(app, NULL, status, NULL);
-}
-
-typedef struct promise {
-    double us;
-    char *text;
-} promise;
-
-static int by_promise(const void *a, const void *b)
-{
-    const promise *x = a, *y = b;
-    return x->us < y->us ? -1 : x->us > y->us;
-}
-
-/* All that may win, best first by the model, into room for as many as the list has. */
-static spk_status list_promises(const spk_report *list, const spk_report_info *info, promise *out, int *count)
-{
-    spk_status status = SPK_OK;
-    *count = 0;
-    for (int i = 0; i < info->candidate_count && status == SPK_OK; i++) {
-        spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
-        if (status == SPK_OK && c.status != SPK_CANDIDATE_NOT_APPLICABLE && c.status != SPK_CANDIDATE_NOT_ELIGIBLE)
-            out[(*count)++] = (promise){c.predicted_us, cli_format("%s%s%s", c.name, c.params[0] ? " " : "", c.params)};
-    }
-    qsort(out, (size_t)*count, sizeof(*out), by_promise);
-    return status;
-}
-
-/* The first `among` of a list, and what was chosen, as spk_race_options.choices wants them. */
-static char *join_choices(const promise *all, int count, int64_t among, const char *chosen)
-{
-    char *choices = cli_format("%s", chosen);
-    for (int i = 0; i < count && i < among; i++) {
-        char *longer = cli_format("%s;%s", choices, all[i].text);
-        free(choices);
-        choices = longer;
-    }
-    return choices;
-}
-
-/* The best of those that the model prefers: an exhaustive search compiles hundreds of programs for one product of dense matrices. */
-static int race_promising(cli *app, trial *t, const regret_flags *f, const tuned *chosen, tuned *out)
-{
-    spk_report *list = NULL, *report = NULL;
-    spk_report_info info = {SPK_SIZED(spk_report_info)};
-    promise *all = NULL;
-    result r = {.chosen = -1};
-    double start = stats_now();
-    *out = (tuned){0};
-    t->p.options.budget_s = 0;
-    spk_status status = spk_list(app->context, t->p.pattern, &t->p.given, &t->p.options, &list);
-    if (status == SPK_OK)
-        status = spk_report_get_info(list, &info);
-    all = cli_alloc((size_t)info.candidate_count + 1, sizeof(*all));
-    if (status == SPK_OK)
-        status = list_promises(list, &info, all, &out->candidates);
-    if (status == SPK_OK) {
-        char *choices = join_choices(all, out->candidates, f->among, chosen->choice);
-        spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)f->rounds, .choices = choices};
-        status = problem_race(app, &t->p, &race, &report);
-        free(choices);
-    }
-    if (status == SPK_OK)
-        status = result_from_report(report, false, &r);
-    for (int i = 0; i < r.count; i++)
-        out->measured += r.rows[i].median_us > 0;
-    if (r.chosen >= 0)
-        out->choice = cli_format("%s%s%s", r.rows[r.chosen].name, r.rows[r.chosen].params[0] ? " " : "", r.rows[r.chosen].params);
-    for (int i = 0; i < out->candidates; i++)
-        free(all[i].text);
-    free(all);
-    spk_report_destroy(&list);
-    spk_report_destroy(&report);
-    result_release(&r);
-    out->seconds = stats_now() - start;
-    return cli_status(app, NULL, status, NULL);
-}
-
-static const result_row *row_called(const result *r, const char *choice)
-{
-    const result_row *found = NULL;
-    for (int i = 0; i < r->count; i++) {
-        char *text = cli_format("%s%s%s", r->rows[i].name, r->rows[i].params[0] ? " " : "", r->rows[i].params);
-        found = strcmp(text, choice) == 0 ? &r->rows[i] : found;
-        free(text);
-    }
-    return found;
-}
-
-/* Chosen / best over the rounds of a race between the two. */
-static int head_to_head(cli *app, trial *t, const char *chosen, const char *best, int64_t rounds, duel *out)
-{
-    spk_report *report = NULL;
-    result r = {.chosen = -1};
-    char *choices = cli_format("%s;%s", chosen, best);
-    spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices};
-    t->p.options.budget_s = 0;
-    spk_status status = problem_race(app, &t->p, &race, &report);
-    if (status == SPK_OK)
-        status = result_from_report(report, false, &r);
-    const result_row *a = row_called(&r, chosen), *b = row_called(&r, best);
-    const int64_t both = !a || !b ? 0 : a->sample_count < b->sample_count ? a->sample_count : b->sample_count;
-    double *ratios = cli_alloc((size_t)both + 1, sizeof(*ratios));
-    *out = (duel){.pairs = both > 0 ? stats_ratios(a->samples_us, b->samples_us, both, ratios) : 0};
-    out->ratio = stats_quantile(ratios, out->pairs, 0.5);
-    out->low = stats_quantile(ratios, out->pairs, 0.25);
-    out->high = stats_quantile(ratios, out->pairs, 0.75);
-    free(ratios);
-    int code = cli_status(app, NULL, status, NULL);
-    if (code == EXIT_DONE && out->pairs == 0)
-        code = cli_fail(app, EXIT_SHORT, "the race of '%s' and '%s' gave no pairs", chosen, best);
-    spk_report_destroy(&report);
-    result_release(&r);
-    free(choices);
-    return code;
-}
-
-/* Finds the best and the regret against it, in a second empty store. */
-static int find_best(regret_run *run, const problem_flags *flags, const tuned *chosen, tuned *best, duel *met)
-{
-    trial t;
-    *met = (duel){1, 1, 1, 0};
-    int code = begin_trial(run->app, flags, &t);
-    if (code)
-        return code;
-    code = run->flags->among && chosen->choice ? race_promising(run->app, &t, run->flags, chosen, best)
-                                               : tune_trial(run->app, &t, SPK_TUNE_EXHAUSTIVE, run->flags->best_budget_s, best);
-    bool differ = code == EXIT_DONE && chosen->choice && best->choice && strcmp(chosen->choice, best->choice) != 0;
-    if (differ)
-        code = head_to_head(run->app, &t, chosen->choice, best->choice, run->flags->rounds, met);
-    if (code == EXIT_DONE && (!chosen->choice || !best->choice))
-        code = cli_fail(run->app, EXIT_SHORT, "nothing was chosen for: sparsek tune %s", t.p.flags);
-    end_trial(run->app, &t);
     return code;
 }
 
@@ -331,23 +116,23 @@ static int one_problem(regret_run *run, int64_t number)
     duel met = {0};
     int quiet = run->app->quiet;
     run->app->quiet = 1; /* that a drawn pattern has no room for a few blocks is no news */
-    int code = begin_trial(run->app, &flags, &t);
+    int code = regret_trial_begin(run->app, &flags, &t);
     run->app->quiet = quiet;
     if (code)
         return code;
-    code = run->flags->bundle ? look_up_trial(run->app, &t, &chosen)
-                              : tune_trial(run->app, &t, (spk_effort)run->app->effort, run->app->budget_s, &chosen);
+    code = run->flags->bundle ? regret_trial_look_up(run->app, &t, &chosen)
+                              : regret_trial_tune(run->app, &t, (spk_effort)run->app->effort, run->app->budget_s, &chosen);
     if (code == EXIT_DONE && (chosen.choice || !run->flags->bundle)) {
         spk_context *context = run->app->context;
         run->app->context = t.programs;
         run->app->quiet = 1;
-        code = find_best(run, &flags, &chosen, &best, &met);
+        code = regret_find_best(run->app, &flags, &run->flags->search, &chosen, &best, &met);
         run->app->quiet = quiet;
         run->app->context = context;
     }
     if (code == EXIT_DONE)
         json_push(run->results, outcome_json(&t.p, number, &chosen, &best, &met));
-    end_trial(run->app, &t);
+    regret_trial_end(run->app, &t);
     free(chosen.choice);
     free(best.choice);
     return code;
@@ -473,8 +258,8 @@ static int finish(regret_run *run, int code)
     json_put(root, "problems", json_integer((json_int_t)count));
     if (run->flags->bundle)
         json_put(root, "unknown_to_the_bundle", json_integer((json_int_t)(all - count)));
-    if (run->flags->among)
-        json_put(root, "among", json_integer(run->flags->among));
+    if (run->flags->search.among)
+        json_put(root, "among", json_integer(run->flags->search.among));
     json_put(root, "median_regret", count ? json_number(median) : json_null());
     json_put(root, "p95_regret", count ? json_number(p95) : json_null());
     json_put(root, "worst_regret", count ? json_number(worst) : json_null());
@@ -511,18 +296,18 @@ int cmd_regret(cli *app, int argc, char **argv)
     json_t *settings = json_object();
     json_put(settings, "effort", json_integer(app->effort));
     json_put(settings, "budget", json_number(app->budget_s));
-    json_put(settings, "best-budget", json_number(f.best_budget_s));
+    json_put(settings, "best-budget", json_number(f.search.budget_s));
     if (f.op || f.batch > 1) { /* states of before have neither */
         json_put(settings, "op", json_integer(f.op));
         json_put(settings, "batch", json_integer(f.batch));
     }
-    if (f.among)
-        json_put(settings, "among", json_integer(f.among));
+    if (f.search.among)
+        json_put(settings, "among", json_integer(f.search.among));
     if (f.list)
         json_put(settings, "from", listed_setting(&listed));
     if (f.bundle)
         json_put(settings, "bundle", json_true());
-    json_put(settings, "rounds", json_integer(f.rounds));
+    json_put(settings, "rounds", json_integer(f.search.rounds));
     json_put(settings, "only", json_text(app->only));
     json_put(settings, "exclude", json_text(app->exclude));
     json_put(settings, "threads", json_integer(app->threads));

