@@ -315,11 +315,16 @@ static void *race_in_thread(void *code)
 static int race_on_small_stack(void *arg)
 {
     (void)arg;
+#ifdef __SANITIZE_ADDRESS__
+    const size_t size = 512 << 10; /* a frame of a tile is 45 KB there, less than 1 KB else */
+#else
+    const size_t size = 128 << 10;
+#endif
     pthread_attr_t attributes;
     pthread_t thread;
     int code = TROUBLE;
     pthread_attr_init(&attributes);
-    if (pthread_attr_setstacksize(&attributes, 128 << 10) != 0 || pthread_create(&thread, &attributes, race_in_thread, &code) != 0)
+    if (pthread_attr_setstacksize(&attributes, size) != 0 || pthread_create(&thread, &attributes, race_in_thread, &code) != 0)
         return TROUBLE;
     pthread_join(thread, NULL);
     pthread_attr_destroy(&attributes);
