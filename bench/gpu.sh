@@ -85,7 +85,7 @@ for step in "${steps[@]}"; do
                 --resume "${PYTHON_TESTS_STATE:-/tmp/sparsek-python-tests.json}" -n 8 ;;
     regret-bundle)
         run 10 python3 bench/bundle.py list /tmp/sparsek-bundle.json --device "$device"
-        run 560 "$build/sparsek" regret --from /tmp/sparsek-bundle.json --bundle --device "$device" --among 40 --best-budget 3 --resume "$results/$name-regret-bundle.state" \
+        run 560 "$build/sparsek" regret --from /tmp/sparsek-bundle.json --bundle --device "$device" --among 40 --resume "/tmp/sparsek-$name-regret-bundle.state" \
             --json "$results/$name-regret-bundle.json"
         ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;

@@ -1,5 +1,6 @@
 """Messages that are copies into the memory of other ranks, over 2 and 4 processes of the CPU, which share files in place of devices' memory."""
 
+import contextlib
 import copy
 import os
 import time
@@ -24,6 +25,16 @@ from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, attent
 @pytest.fixture(params=[2, 4])
 def world(request, worlds):
     return worlds[request.param]
+
+
+@contextlib.contextmanager
+def _measuring(rank, folder):
+    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
+    try:
+        with sharing(folder) as shared:
+            yield shared
+    finally:
+        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
 
 
 # ------------------------------------------------------------------------------------------------ layers
@@ -118,21 +129,17 @@ class _CheckpointedReentrant(_Checkpointed):
 
 def _checkpoints(rank, size, folder):
     """Of the module, the products are made again with new copies; within the module they cannot be, and another way is measured."""
-    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
-    try:
-        with sharing(folder):
-            for reentrant in (False, True):
-                _same(*_both(size)[::-1], rank, size, lambda module, x, reentrant=reentrant: checkpoint(module, x, use_reentrant=reentrant))
-            single, parallel = _both(size, _Checkpointed, direct=None)
-            _same(parallel, single, rank, size)
-            (chosen,) = chunk_choices(parallel)[""].values()
-            assert chosen[1] != "weights"
-            for kind in (_Checkpointed, _CheckpointedReentrant):
-                _, parallel = _both(size, kind)
-                with pytest.raises(RuntimeError, match="checkpoint the module from outside"):
-                    parallel(torch.randn(2, 48, dtype=torch.float64, requires_grad=True)).sum().backward()
-    finally:
-        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+    with _measuring(rank, folder):
+        for reentrant in (False, True):
+            _same(*_both(size)[::-1], rank, size, lambda module, x, reentrant=reentrant: checkpoint(module, x, use_reentrant=reentrant))
+        single, parallel = _both(size, _Checkpointed, direct=None)
+        _same(parallel, single, rank, size)
+        (chosen,) = chunk_choices(parallel)[""].values()
+        assert chosen[1] != "weights"
+        for kind in (_Checkpointed, _CheckpointedReentrant):
+            _, parallel = _both(size, kind)
+            with pytest.raises(RuntimeError, match="checkpoint the module from outside"):
+                parallel(torch.randn(2, 48, dtype=torch.float64, requires_grad=True)).sum().backward()
 
 
 def test_checkpoints(worlds, tmp_path):
@@ -158,21 +165,17 @@ class _Wide(MLP):
 
 
 def _corners(rank, size, folder):
-    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
-    try:
-        with sharing(folder):
-            single, parallel = _both(size)
-            with torch.inference_mode():
-                parallel(torch.randn(2, 48, dtype=torch.float64))
-            _same(parallel, single, rank, size)
-            _same(*_both(size, _Few)[::-1], rank, size)
-            single, parallel = _both(size, _Wide, direct=None)
-            parallel.register_buffer("scale", torch.ones(parallel.up.out_features, dtype=torch.float64))
-            _same(parallel, single, rank, size)
-            (chosen,) = chunk_choices(parallel)[""].values()
-            assert chosen[1] != "weights"
-    finally:
-        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+    with _measuring(rank, folder):
+        single, parallel = _both(size)
+        with torch.inference_mode():
+            parallel(torch.randn(2, 48, dtype=torch.float64))
+        _same(parallel, single, rank, size)
+        _same(*_both(size, _Few)[::-1], rank, size)
+        single, parallel = _both(size, _Wide, direct=None)
+        parallel.register_buffer("scale", torch.ones(parallel.up.out_features, dtype=torch.float64))
+        _same(parallel, single, rank, size)
+        (chosen,) = chunk_choices(parallel)[""].values()
+        assert chosen[1] != "weights"
 
 
 def test_corners_of_weights(worlds, tmp_path):
@@ -222,21 +225,17 @@ def test_order(own, count):
 
 
 def _measured(rank, size, folder):
-    before = sa.set_options(store=os.path.join(folder, f"tuned{rank}.db"), effort="measure", budget_s=0.01)
-    try:
-        with sharing(folder) as shared:
-            single = MLP(dtype=torch.float32)
-            for came in (Replicate(), Shard(1)):
-                parallel, x = copy.deepcopy(single), torch.randn(4, 8, 48)
-                parallelize_module(parallel, _mesh(size), PairwiseSparse(up=("gate", "up"), down="down", input_layouts=came, output_layouts=Shard(1)))
-                with torch.no_grad():
-                    close(parallel(x if came == Replicate() else x.chunk(size, 1)[rank]), single(x).chunk(size, 1)[rank])
-                everywhere = [None] * size
-                dist.all_gather_object(everywhere, chunk_choices(parallel))
-                assert everywhere == [everywhere[0]] * size and len(everywhere[0][""]) == 1
-            assert shared and shared[0].exchanges > 20
-    finally:
-        sa.set_options(store=before.store, effort=before.effort, budget_s=before.budget_s)
+    with _measuring(rank, folder) as shared:
+        single = MLP(dtype=torch.float32)
+        for came in (Replicate(), Shard(1)):
+            parallel, x = copy.deepcopy(single), torch.randn(4, 8, 48)
+            parallelize_module(parallel, _mesh(size), PairwiseSparse(up=("gate", "up"), down="down", input_layouts=came, output_layouts=Shard(1)))
+            with torch.no_grad():
+                close(parallel(x if came == Replicate() else x.chunk(size, 1)[rank]), single(x).chunk(size, 1)[rank])
+            everywhere = [None] * size
+            dist.all_gather_object(everywhere, chunk_choices(parallel))
+            assert everywhere == [everywhere[0]] * size and len(everywhere[0][""]) == 1
+        assert shared and shared[0].exchanges > 20
 
 
 def test_copies_are_measured(worlds, tmp_path):

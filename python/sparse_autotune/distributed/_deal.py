@@ -33,6 +33,11 @@ class Deal:
         """Of a rank, padding included."""
         return self.units_per_rank * self.width
 
+    def features_of(self, rank: int) -> Tensor:
+        """Which of the whole a rank has, in its order, without padding."""
+        units = torch.tensor(self.units[rank], dtype=torch.int64)
+        return (units[:, None] * self.width + torch.arange(self.width)).flatten()
+
     def places(self) -> tuple[Tensor, Tensor]:
         """The rank of each unit, and its place there."""
         count = sum(map(len, self.units))

@@ -55,7 +55,6 @@ class DealtLinear(SparseLinear):
 
     held: _Operands | None = None
     later: Callable[[], _Operands] | None = None  # what will be held, for the first product
-
     was_whole: bool = False  # in the last call
 
     def _operands(self) -> _Operands:
@@ -127,8 +126,7 @@ class DealtLinear(SparseLinear):
         if name == "values":
             places, count = self.blocks, len(self.whole.col_indices)
         else:
-            units = torch.tensor(self.deal.units[self.mesh.get_local_rank()], dtype=torch.int64)
-            places, count = (units[:, None] * self.deal.width + torch.arange(self.deal.width)).flatten(), self.whole.shape[0]
+            places, count = self.deal.features_of(self.mesh.get_local_rank()), self.whole.shape[0]
         return local, places[first : first + local.shape[0]], count
 
     def _dealt(self) -> tuple[str, ...]:
@@ -316,8 +314,7 @@ def split(layer: SparseLinear, kind: type[DealtLinear], whole: Whole, dim: int, 
         if layer.bias is not None:
             bias = layer.bias
             if dim == 0:
-                units = [torch.tensor(mine, dtype=torch.int64) for mine in given.units]
-                places = [(mine[:, None] * given.width + torch.arange(given.width)).flatten() for mine in units]
+                places = [given.features_of(rank) for rank in range(given.ranks)]
                 local = bias.new_empty(given.features)
                 local = local if local.is_meta else _scattered(local, bias.detach(), places, mesh, source)
                 layer.bias = parameter(local, bias, Shard(0))

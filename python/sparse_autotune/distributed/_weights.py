@@ -117,20 +117,12 @@ class _Fetch:
     All memory is the current stream's: it waits for a mark before it uses or frees any, so that the allocator need not know of the other stream.
     """
 
-    def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]]):
-        rooms = _shared.Places()
-        self.memory, self.items = memory, [(rooms.take(_room(memory.ranks, x, places), x.dtype), places, x.shape[1:], x.dtype) for x, places in tensors]
+    def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]], firsts: Sequence[int]):
+        self.memory, self.items = memory, [(first, places, x.shape[1:], x.dtype) for first, (x, places) in zip(firsts, tensors, strict=True)]
         self.made = [x.new_empty(sum(places.counts), *x.shape[1:]) for x, places in tensors]
         self.sent: list[Tensor] = []
         self.marks: list[Any] = []
         self.exchange = _shared.Exchange(memory)
-
-    @staticmethod
-    def size(ranks: int, tensors: Sequence[tuple[Tensor, Places]]) -> int:
-        rooms = _shared.Places()
-        for x, places in tensors:
-            rooms.take(_room(ranks, x, places), x.dtype)
-        return rooms.size
 
     def place(self, at: int, rank: int) -> int:
         first, places, entry, dtype = self.items[at]
@@ -172,10 +164,6 @@ class _Fetch:
         if len(self.marks) == len(self.items):
             self.exchange.behind(self.marks[-1])
             self.sent.clear()
-
-
-def _room(ranks: int, x: Tensor, places: Places) -> tuple[int, ...]:
-    return ranks * places.each, *x.shape[1:]
 
 
 class AssembleByCopies(Move):
@@ -259,9 +247,7 @@ def _shape_of(layer: Any, device: torch.device) -> Shape:
     numbers = [part_of(whole.row_offsets, whole.col_indices, layer.dim, deal, rank).blocks for rank in range(deal.ranks)]
     bias = None
     if layer.dim == 0 and layer.bias is not None:
-        units = [torch.tensor(mine, dtype=torch.int64) for mine in deal.units]
-        features = [(mine[:, None] * deal.width + torch.arange(deal.width)).flatten() for mine in units]
-        bias = _places(features, deal.features, device)
+        bias = _places([deal.features_of(rank) for rank in range(deal.ranks)], deal.features, device)
     return Shape(_places(numbers, max(map(len, numbers)), device), bias, whole.row_offsets.to(device), whole.col_indices.to(device))
 
 
@@ -275,8 +261,10 @@ def _tensors(layer: Any, rank: int) -> list[tuple[Tensor, Places]]:
 
 def _fetch(group: Group, tensors: Sequence[tuple[Tensor, Places]]) -> _Fetch | None:
     """None: by collectives. The same at all ranks."""
-    memory = _shared.memory_of(group, tensors[0][0].device, _Fetch.size(group.size(), tensors)) if len(tensors) <= _MOST else None
-    return None if memory is None else _Fetch(memory, tensors)
+    rooms = _shared.Places()
+    firsts = [rooms.take((group.size() * places.each, *x.shape[1:]), x.dtype) for x, places in tensors]
+    memory = _shared.memory_of(group, tensors[0][0].device, rooms.size) if len(tensors) <= _MOST else None
+    return None if memory is None else _Fetch(memory, tensors, firsts)
 
 
 def _operands(layer: Any, coming: Sequence[Any]) -> Callable[[], Any]:
