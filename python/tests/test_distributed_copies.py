@@ -146,6 +146,34 @@ def test_checkpoints(worlds, tmp_path):
     worlds[2].run(_checkpoints, str(tmp_path))
 
 
+class _Failing(MLP):
+    fails = False
+
+    def forward(self, x):
+        if self.fails:
+            raise ValueError("on purpose")
+        return super().forward(x)
+
+
+def _errors(rank, size, folder):
+    """Raised before any product, at all ranks: what was sent is used up, and the next call is right."""
+    with sharing(folder):
+        single, parallel = _both(size, _Failing)
+        for fails in (True, False, True, False):
+            parallel.fails = fails
+            if not fails:
+                _same(parallel, single, rank, size)
+                parallel.zero_grad()
+                single.zero_grad()
+                continue
+            with pytest.raises(ValueError, match="on purpose"):
+                parallel(torch.randn(2, 48, dtype=torch.float64))
+
+
+def test_error_within(worlds, tmp_path):
+    worlds[2].run(_errors, str(tmp_path))
+
+
 class _Few(MLP):
     """One block, and none."""
 

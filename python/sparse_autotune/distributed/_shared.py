@@ -99,6 +99,17 @@ class Alone(Memory):
         pass
 
 
+def catch_up(memory: Memory) -> None:
+    """The current stream goes on behind what was queued aside of it: then it may write where an exchange read what lies here."""
+    if memory.aside is None:
+        return
+    stream = torch.cuda.current_stream(memory.aside.device)
+    with torch.cuda.stream(memory.aside):
+        recorded = torch.cuda.is_current_stream_capturing()
+    if recorded or not torch.cuda.is_current_stream_capturing():  # else nothing of this CUDA graph is queued there
+        stream.wait_stream(memory.aside)
+
+
 class Exchange:
     """One round of copies: every rank sends what it has to say, takes what came, and ends. All ranks do so in the same order.
 
@@ -135,6 +146,15 @@ class Exchange:
         """What is sent from here on is behind all that was queued."""
         if self.stream is not None:
             self.memory.aside.wait_stream(self.stream)
+
+    def mark_here(self) -> Any:
+        """How far the current stream is queued by now; for follow_mark()."""
+        return None if self.stream is None else torch.cuda.current_stream(self.memory.aside.device).record_event()
+
+    def follow_mark(self, mark: Any) -> None:
+        """follow(), of what is before a mark."""
+        if mark is not None:
+            self.memory.aside.wait_event(mark)
 
     def send(self, x: Tensor, rank: int, first: int, channel: int | None) -> None:
         """x: contiguous, and unchanged until the end of the exchange. channel: is signalled when it, and all that was sent to the rank before, is there."""

@@ -23,13 +23,18 @@ class Places:
     """Where entries (blocks, or features) of the whole lie when what the ranks have is put one behind the other, `each` of a rank with padding.
 
     counts: entries of each rank without padding. found: where each entry of the whole lies; None: in this order. entry: the entry at each place, of padding
-    any.
+    any. plain: as many numbers from 0 on as there are places.
     """
 
     each: int
     counts: tuple[int, ...]
     found: Tensor | None
     entry: Tensor | None
+    plain: Tensor
+
+    def entries(self, rank: int) -> Tensor:
+        """Those of the whole that a rank has."""
+        return (self.plain if self.entry is None else self.entry)[rank * self.each :][: self.counts[rank]]
 
 
 def _places(numbers: Sequence[Tensor], each: int, device: torch.device) -> Places:
@@ -40,8 +45,9 @@ def _places(numbers: Sequence[Tensor], each: int, device: torch.device) -> Place
     for rank, mine in enumerate(numbers):
         entry[rank * each : rank * each + len(mine)] = mine
         found[mine] = rank * each + torch.arange(len(mine))
-    plain = torch.equal(found, torch.arange(len(numbers) * each))
-    return Places(each, counts, None if plain else found.to(device), None if plain else entry.to(device))
+    plain = torch.arange(len(numbers) * each)
+    in_order = torch.equal(found, plain)
+    return Places(each, counts, None if in_order else found.to(device), None if in_order else entry.to(device), plain.to(device))
 
 
 def _padded(x: Tensor, count: int) -> Tensor:
@@ -111,58 +117,82 @@ _MOST = 8  # channels
 _COMING = 1
 
 
-class _Fetch:
-    """What the ranks have of several tensors, in one exchange, which takes place aside of the current stream.
+def _laid(x: Tensor, entries: Tensor, out: Tensor) -> None:
+    """Entries of x, by a kernel, also into another GPU's memory. Unlike a copy engine it starts at once; it takes multiprocessors from what runs beside it."""
+    torch.index_select(x, 0, entries, out=out)
 
-    All memory is the current stream's: it waits for a mark before it uses or frees any, so that the allocator need not know of the other stream.
+
+class _Fetch:
+    """What the ranks have of several tensors, in one exchange.
+
+    The first `ahead` tensors are waited for by the first products: kernels send them, and they are ordered where they are taken. The others come under these
+    products, aside of the current stream, by copy engines. All memory is the current stream's: it waits for a mark before it uses or frees any, so that the
+    allocator need not know of the other stream.
     """
 
-    def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]], firsts: Sequence[int]):
+    def __init__(self, memory: _shared.Memory, tensors: Sequence[tuple[Tensor, Places]], firsts: Sequence[int], ahead: int):
         self.memory, self.items = memory, [(first, places, x.shape[1:], x.dtype) for first, (x, places) in zip(firsts, tensors, strict=True)]
         self.made = [x.new_empty(sum(places.counts), *x.shape[1:]) for x, places in tensors]
+        self.ahead = ahead
         self.sent: list[Tensor] = []
-        self.marks: list[Any] = []
+        self.marks: dict[int, Any] = {}  # where a tensor has been put into `made`
+        _shared.catch_up(memory)  # send() writes here what an exchange before may read
         self.exchange = _shared.Exchange(memory)
 
     def place(self, at: int, rank: int) -> int:
         first, places, entry, dtype = self.items[at]
         return first + rank * places.each * entry.numel() * dtype.itemsize
 
-    def part(self, at: int, rank: int, count: int) -> Tensor:
+    def part(self, at: int, rank: int, count: int, where: int) -> Tensor:
+        """What a rank has of a tensor, as it lies at rank `where`."""
         entry, dtype = self.items[at][2:]
-        return self.memory.view(self.memory.rank, self.place(at, rank), (count, *entry), dtype)
+        return self.memory.view(where, self.place(at, rank), (count, *entry), dtype)
 
     def send(self, at: int, x: Tensor) -> None:
         """In the order of the tensors. x: contiguous, and there before this was made."""
-        exchange, rank = self.exchange, self.memory.rank
+        exchange, rank, count = self.exchange, self.memory.rank, x.shape[0]
         self.sent.append(x)
         for other in self.memory.others:
-            exchange.send(x, other, self.place(at, rank), _COMING + at)
-        with exchange.apart():
-            self.part(at, rank, x.shape[0]).copy_(x)
+            if at < self.ahead:
+                with exchange.apart():
+                    _laid(x, self.items[at][1].plain[:count], self.part(at, rank, count, other))
+                exchange.signal(other, _COMING + at)
+            else:
+                exchange.send(x, other, self.place(at, rank), _COMING + at)
+        with exchange.apart(at >= self.ahead):
+            self.part(at, rank, count, rank).copy_(x)
         if at + 1 == len(self.items):
-            self._receive(exchange)
+            for later in range(self.ahead, len(self.items)):
+                with exchange.apart():
+                    self._receive(later)
+                self.marks[later] = exchange.mark()
 
-    def _receive(self, exchange: _shared.Exchange) -> None:
-        for at, (first, places, entry, dtype) in enumerate(self.items):
-            with exchange.apart():
-                exchange.wait_all(_COMING + at)
-                came = exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
-                if places.found is None:
-                    self.made[at].copy_(came)
-                else:
-                    torch.index_select(came, 0, places.found, out=self.made[at])
-            self.marks.append(exchange.mark() if at + 1 < len(self.items) else exchange.end_apart())
+    def _receive(self, at: int) -> None:
+        first, places, entry, dtype = self.items[at]
+        self.exchange.wait_all(_COMING + at)
+        came = self.exchange.here(first, (self.memory.ranks * places.each, *entry), dtype)
+        if places.found is None:
+            self.made[at].copy_(came)
+        else:
+            _laid(came, places.found, self.made[at])
 
     def take(self, at: int) -> Tensor:
-        self.exchange.behind(self.marks[at])
+        if at < self.ahead:
+            self._receive(at)
+            self.marks[at] = self.exchange.mark_here()
+        else:
+            self.exchange.behind(self.marks[at])
         made, self.made[at] = self.made[at], self.made[at].new_empty(0)
         return made
 
     def join(self) -> None:
-        """The current stream goes on behind all of it."""
-        if len(self.marks) == len(self.items):
-            self.exchange.behind(self.marks[-1])
+        """What came may be overwritten, and the current stream goes on behind all of it."""
+        if len(self.sent) == len(self.items):
+            for at in range(self.ahead):
+                if at not in self.marks:  # after an error: the signals are used up, for what comes next
+                    self.take(at)
+                self.exchange.follow_mark(self.marks[at])
+            self.exchange.behind(self.exchange.end_apart())
             self.sent.clear()
 
 
@@ -191,32 +221,28 @@ class _DistributeByCopies(Move):
         self.group, self.fetch, self.at = fetch.memory.group, fetch, at
         self.exchange: _shared.Exchange | None = None
         self.mark: Any = None
-        self.used: tuple[Tensor, ...] = ()  # aside
+        self.used: Tensor | None = None  # aside
 
     def begin(self, x: Tensor) -> tuple[Tensor, Any]:
         fetch, memory, places = self.fetch, self.fetch.memory, self.fetch.items[self.at][1]
-        x = x.contiguous()
-        whole = x if places.entry is None else x.new_empty(memory.ranks * places.each, *x.shape[1:])
-        count, first = places.counts[memory.rank], memory.rank * places.each
-        made = x.new_empty(count, *x.shape[1:])
+        x, rank = x.contiguous(), memory.rank
+        made = x.new_empty(places.counts[rank], *x.shape[1:])
         exchange = self.exchange = _shared.Exchange(memory)
         with exchange.apart():
-            if places.entry is not None:
-                torch.index_select(x, 0, places.entry, out=whole)
             for other in memory.others:
-                part = whole[other * places.each :][: places.counts[other]]
-                exchange.send(part, other, fetch.place(self.at, memory.rank), _COMING + self.at)
+                _laid(x, places.entries(other), fetch.part(self.at, rank, places.counts[other], other))
+                exchange.signal(other, _COMING + self.at)
+            _laid(x, places.entries(rank), made)
             exchange.wait_all(_COMING + self.at)
-            sum_ = whole[first : first + count]
             for other in sorted(memory.others):
-                sum_ = torch.add(sum_, fetch.part(self.at, other, count), out=made)
-        self.mark, self.used = exchange.end_apart(), (x, whole)
+                made += fetch.part(self.at, other, places.counts[rank], rank)
+        self.mark, self.used = exchange.end_apart(), x
         return made, None
 
     def end(self, buffer: Tensor) -> Tensor:
         assert self.exchange is not None
         self.exchange.behind(self.mark)
-        self.used = ()
+        self.used = None
         return buffer
 
 
@@ -259,12 +285,12 @@ def _tensors(layer: Any, rank: int) -> list[tuple[Tensor, Places]]:
     return [(x.contiguous(), places) for x, places in tensors]
 
 
-def _fetch(group: Group, tensors: Sequence[tuple[Tensor, Places]]) -> _Fetch | None:
+def _fetch(group: Group, tensors: Sequence[tuple[Tensor, Places]], ahead: int) -> _Fetch | None:
     """None: by collectives. The same at all ranks."""
     rooms = _shared.Places()
     firsts = [rooms.take((group.size() * places.each, *x.shape[1:]), x.dtype) for x, places in tensors]
     memory = _shared.memory_of(group, tensors[0][0].device, rooms.size) if len(tensors) <= _MOST else None
-    return None if memory is None else _Fetch(memory, tensors, firsts)
+    return None if memory is None else _Fetch(memory, tensors, firsts, ahead)
 
 
 def _operands(layer: Any, coming: Sequence[Any]) -> Callable[[], Any]:
@@ -289,7 +315,7 @@ def run(plan: Any, x: Tensor, inner: Callable[[Tensor], Tensor], layers: Sequenc
         own = plan._by_rank(x if alone else moved(x, plan.before), plan.dim_out)[rank]
     tensors = [_tensors(layer, rank) for layer in layers]
     every = [tensor for of_layer in tensors for tensor in of_layer]
-    fetch = None if alone else _fetch(group, every)
+    fetch = None if alone else _fetch(group, every, len(every) - len(tensors[-1]))
     kind = AssembleAlone if alone else Assemble
     moves = iter([AssembleByCopies(fetch, at) if fetch is not None else kind(group, places) for at, (_, places) in enumerate(every)])
     coming = [[begin(tensor, next(moves)) for tensor, _ in of_layer] for of_layer in tensors]
