@@ -40,6 +40,7 @@ typedef struct spk_key_row {
      * together. */
     int moves;
     bool is_smooth; /* moves: a few of it are computed as many are; else eight and nine may be very different */
+    bool strays;    /* is_class: patterns that were made alike may be a step apart, by chance */
 } spk_key_row;
 
 /* An octave of alignment, between classes that calls of one layer may be in. */

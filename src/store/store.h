@@ -41,8 +41,8 @@ spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decis
  * promises, device), least distance over those behind it. */
 spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found);
 
-/* Known classes that calls of one layer may be in, and which differ from this one in the number of tokens alone (spk_key_size_distance),
- * the nearest first; farther ones than `most` do not count. */
+/* Known classes that calls of one layer may be in, and which differ from this one in the number of tokens alone, or by a step in what
+ * strays from one pattern to the next (spk_key_size_distance), the nearest first; farther ones than `most` do not count. */
 enum { SPK_STORE_SIZES = 4 };
 typedef struct spk_store_sizes {
     int count;

@@ -392,6 +392,24 @@ static void test_sequences_are_sizes(void **state)
     assert_true(isinf(spk_key_size_distance(five, few)));
 }
 
+/* The layers of a model have patterns that were made alike, whose rows are a bit more or less even. */
+static void test_neighbouring_spread(void **state)
+{
+    (void)state;
+    static const char form[] = "v=1;op=spmm|m=256;k=256;br=32;bc=32;nz=11;n=%d;rs=%d;ov=%d";
+    char key[SPK_MAX_KEY_TEXT], step[SPK_MAX_KEY_TEXT], two[SPK_MAX_KEY_TEXT], size[SPK_MAX_KEY_TEXT], overlap[SPK_MAX_KEY_TEXT];
+    snprintf(key, sizeof key, form, 64, 1, 0);
+    snprintf(step, sizeof step, form, 64, 2, 0);
+    snprintf(two, sizeof two, form, 64, 3, 0);
+    snprintf(size, sizeof size, form, 128, 0, 0);
+    snprintf(overlap, sizeof overlap, form, 64, 1, 1);
+    assert_float_equal(spk_key_size_distance(key, step), 0.5, 1e-9);
+    assert_float_equal(spk_key_size_distance(step, key), 0.5, 1e-9);
+    assert_true(isinf(spk_key_size_distance(key, two)));
+    assert_true(spk_key_size_distance(key, size) > 1.4 && spk_key_size_distance(key, size) < 1.6);
+    assert_true(isinf(spk_key_size_distance(key, overlap)));
+}
+
 static void test_device_text(void **state)
 {
     (void)state;
@@ -447,6 +465,7 @@ int main(void)
         cmocka_unit_test(test_distance_of_bad_text),
         cmocka_unit_test(test_any_number_may_be_missing),
         cmocka_unit_test(test_sequences_are_sizes),
+        cmocka_unit_test(test_neighbouring_spread),
         cmocka_unit_test(test_device_text),
         cmocka_unit_test(test_longest_key_fits),
     };
