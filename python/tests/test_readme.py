@@ -1,4 +1,4 @@
-"""The Python code of the README files, of docs/attention.md, docs/tuning.md and docs/formats.md runs."""
+"""The Python code of the README files, of docs/attention.md, docs/models.md, docs/tuning.md and docs/formats.md runs."""
 
 import importlib.util
 import pathlib
@@ -38,6 +38,12 @@ def test_attention(monkeypatch):
     monkeypatch.setattr(_race, "PEERS", ("pytorch_sdpa", "flash_attention_4"))  # FlexAttention takes seconds to compile, which other tests spend
     names = run("docs/attention.md")
     assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
+
+
+def test_models():
+    pytest.importorskip("transformers")
+    sa.set_options(effort="measure", budget_s=0.02)
+    assert run("docs/models.md")["made"].shape == (1, 36)
 
 
 def test_tuning():

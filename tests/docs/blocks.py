@@ -47,6 +47,7 @@ TESTED = {
     "python": {
         "README.md": "python/tests/test_readme.py", "python/README.md": "python/tests/test_readme.py", "docs/attention.md": "python/tests/test_readme.py",
         "docs/formats.md": "python/tests/test_readme.py", "docs/distributed.md": "python/tests/test_distributed_engine.py", "docs/tuning.md": "python/tests/test_readme.py",
+        "docs/models.md": "python/tests/test_readme.py",
         "docs/upstream/*.md": "bench/gpu.sh",  # on a GPU: the program beside the note does the same
     },
     "rust": {"README.md": "rust/tests/pages.py", "docs/attention.md": "rust/tests/pages.py", "rust/*/README.md": "rust/tests/outside"},
