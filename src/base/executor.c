@@ -1,4 +1,4 @@
-/* Runs tasks on host threads: the caller's parallel-for, OpenMP, or POSIX threads made for the call where the build has no OpenMP. */
+/* Runs tasks on host threads: the caller's parallel-for, OpenMP, or where the build has no OpenMP a pool of POSIX threads. */
 #ifdef SPK_HAVE_OPENMP
 #include <omp.h>
 #endif
@@ -7,9 +7,11 @@
 
 #include "base/clock.h"
 #include "base/executor.h"
+#include "base/pool.h"
 #include "base/threads.h"
 
-/* libgomp's pool of threads does not survive fork(): a child whose parent had used it would wait for ever. Such a child runs serially. */
+/* Neither libgomp's pool of threads nor base/pool.h's survives fork(): a child whose parent had used it would wait for ever. Such a child
+ * runs serially. */
 static atomic_int pool_used, in_forked_child;
 
 static void note_fork(void)
@@ -96,35 +98,16 @@ static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *a
 
 #else
 
-typedef struct helper {
-    crew *crew;
-    int number;
-} helper;
-
-static void *helper_main(void *pointer)
+static void work_of(void *crew_pointer, int thread)
 {
-    const helper *h = pointer;
-    work(h->crew, h->number);
-    return NULL;
+    work(crew_pointer, thread);
 }
 
 static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
-    enum { MOST = 64 };
     crew c;
-    pthread_t threads_made[MOST];
-    helper helpers[MOST];
-    int started = 0;
     share_out(&c, threads, tasks, body, arg);
-    while (started < threads - 1 && started < MOST) {
-        helpers[started] = (helper){&c, started + 1};
-        if (pthread_create(&threads_made[started], NULL, helper_main, &helpers[started]) != 0)
-            break;
-        started++;
-    }
-    work(&c, 0);
-    for (int i = 0; i < started; i++)
-        pthread_join(threads_made[i], NULL);
+    spk_pool_run(threads, work_of, &c);
 }
 
 #endif
