@@ -167,6 +167,12 @@ static void estimates(void **state)
     }
 }
 
+static void set_columns(bench *b, int64_t n)
+{
+    b->problem.n = b->problem.b.ld = b->problem.d.ld = n;
+    b->problem.op->fit(&b->problem);
+}
+
 /* A neighbour's decision, which an estimate takes over. */
 static void nearest_class(void **state)
 {
@@ -175,14 +181,40 @@ static void nearest_class(void **state)
     open_careful(&b);
     spk_report *report = tune(&b);
     spk_report_release(&report);
-    b.problem.n = b.problem.b.ld = b.problem.d.ld = 8;
-    b.problem.op->fit(&b.problem);
+    set_columns(&b, 8);
     b.options.unknown = SPK_UNKNOWN_ESTIMATE;
     choose(&b, "fake0", "estimated: nearest class");
     record[0] = SPK_PROOF_NONE;
     choose(&b, "fake1", "estimated: cost model");
     record[0] = SPK_PROOF_REFUTED;
     choose(&b, "fake1", "estimated: cost model");
+    bench_close(&b);
+}
+
+/* Far from what was measured the cost model chooses, among rows that were not measured, too; near it the measured choice stays. */
+static void another_size(void **state)
+{
+    (void)state;
+    bench b;
+    open_careful(&b);
+    fakes[3].forbidden = true; /* nothing is measured of it */
+    spk_report *report = tune(&b);
+    spk_report_release(&report);
+    fakes[3].forbidden = false;
+    fakes[0].model_us = 90;
+    fakes[2].model_us = 60; /* its row took what the model said */
+    fakes[3].model_us = 40; /* as those did on average */
+    set_columns(&b, 28);
+    choose(&b, "fake0", "nearest class");
+    set_columns(&b, 100);
+    choose(&b, "fake3", "nearest class");
+    record[3] = SPK_PROOF_REFUTED;
+    choose(&b, "fake2", "nearest class");
+    fakes[2].model_us = 80; /* about as fast as the choice */
+    choose(&b, "fake0", "nearest class");
+    fakes[0].forbidden = true; /* the choice cannot run here */
+    choose(&b, "fake2", "nearest class");
+    assert_int_equal(proved_now, 0);
     bench_close(&b);
 }
 
@@ -317,7 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_the_store), cmocka_unit_test(estimates),      cmocka_unit_test(nearest_class),
         cmocka_unit_test(pinned_choices), cmocka_unit_test(binding),        cmocka_unit_test(the_second_candidate),
-        cmocka_unit_test(interruptions),  cmocka_unit_test(empty_problems),
+        cmocka_unit_test(interruptions),  cmocka_unit_test(empty_problems), cmocka_unit_test(another_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

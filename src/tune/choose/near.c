@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "op/operation.h"
 #include "tune/choose/choose.h"
 
 /* Octaves between two numbers of tokens that one choice serves. From 1 to 600 that makes three classes at the most, whatever comes first.
@@ -104,6 +105,63 @@ static spk_status choose_sibling(const look *l, const spk_report *report, spk_ch
     return status;
 }
 
+/* What the entries took over what the model gave them, on average; 1 where none says. */
+static double usual_factor(const look *l, const spk_report *report)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < report->count; i++) {
+        const spk_evidence *e = &report->candidates[i];
+        const spk_kernel *kernel = NULL;
+        spk_params params;
+        if (e->status == SPK_CANDIDATE_OK && e->median_us > 0 && e->predicted_us > 0 &&
+            spk_evidence_current(l->tuner, e->name, e->params, e->hash, &kernel, &params)) {
+            sum += log(e->median_us / e->predicted_us);
+            count++;
+        }
+    }
+    return count > 0 ? exp(sum / count) : 1;
+}
+
+/* On a GPU another number of columns wants other tiles, often of another row: on an H100 the choice for 16 columns took three times as long
+ * as the best of 64, and the best of what had been measured for 1024 twice as long. The cost model knows these tiles well. So it chooses
+ * among all own candidates, those of measured rows scaled as in choose_sibling, unless the choice is about as fast. */
+static bool model_chooses(const look *l)
+{
+    return l->tuner->device->backend->proof != NULL && l->problem->pattern != NULL && l->problem->op->takes_pattern == SPK_PATTERN_NEEDED;
+}
+
+static spk_status choose_modelled(const look *l, const spk_report *report, spk_choice *choice, bool *found)
+{
+    spk_contender *contenders = NULL;
+    int count = 0, best = -1;
+    const double chosen_us = report->chosen >= 0 ? grown_us(l, &report->candidates[report->chosen]) : 0, usual = usual_factor(l, report);
+    spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
+    double factor = 0;
+    for (int i = 0; status == SPK_OK && i < count; i++) {
+        if (i == 0 || contenders[i].kernel != contenders[i - 1].kernel) {
+            factor = slower_than_predicted(l, report, contenders[i].kernel);
+            if (factor == 0 && contenders[i].kernel->kind == SPK_KIND_OWN)
+                factor = usual;
+        }
+        contenders[i].eligible = factor > 0;
+        contenders[i].predicted_us *= factor;
+    }
+    if (status == SPK_OK)
+        status = spk_evidence_rule_out(l->tuner, l->options, l->class, contenders, count);
+    const double most_us = chosen_us > 0 ? clearly_ahead * chosen_us : INFINITY;
+    const int ahead = status == SPK_OK ? spk_contenders_predicted_best(contenders, count) : -1;
+    if (ahead >= 0 && contenders[ahead].predicted_us < most_us)
+        status = spk_proved_best(l->tuner, l->problem, contenders, count, &best);
+    *found = status == SPK_OK && best >= 0 && contenders[best].predicted_us < most_us;
+    if (*found) {
+        choice->kernel = contenders[best].kernel;
+        choice->params = contenders[best].params;
+    }
+    spk_contenders_release(l->tuner, &contenders, count);
+    return status;
+}
+
 /* What is measured and may win here: the report's choice, else the next best. */
 static spk_status choose_measured(const look *l, spk_report *report, spk_choice *choice, bool *found)
 {
@@ -126,9 +184,11 @@ static spk_status take(const look *l, spk_store *store, const char *key, double 
     const bool sibling_first = octaves > 0 && l->tuner->device->backend->proof == NULL && report->chosen >= 0 &&
                                grown_us(l, &report->candidates[report->chosen]) == 0;
     spk_status status = SPK_OK;
-    if (octaves > same_choice)
+    if (model_chooses(l) && (octaves > same_choice || sibling))
+        status = choose_modelled(l, report, choice, found);
+    else if (octaves > same_choice)
         choose_grown(l, report);
-    if (sibling || sibling_first)
+    if (status == SPK_OK && !*found && (sibling || sibling_first))
         status = choose_sibling(l, report, choice, found);
     if (!sibling && status == SPK_OK && !*found)
         status = choose_measured(l, report, choice, found);
