@@ -7,10 +7,11 @@ enum {
     MOST_ROWS = 8,
     MOST_CHUNK = 4,
     MOST_SUMS = 64,
-    MOST_HELD = 368,
+    MOST_HELD = 400,
+    MOST_AHEAD = 368,
     WARPS = 8,
     MOST_SHARED = 48 * 1024
-}; /* MOST_HELD: bytes of a lane */
+}; /* MOST_HELD, MOST_AHEAD: bytes of a lane, without and with loads ahead of those that are multiplied */
 
 #define TUNED(params, name) SPK_TUNED(spmm_cuda_rows, params, name)
 
@@ -30,6 +31,22 @@ static int rows_of(int block_rows)
     return (int)spk_gather_ceil(block_rows, parts);
 }
 
+/* Values that a load brings. */
+static int values_of(const spk_problem *problem, const rows_constants *c)
+{
+    const bool along_k = spk_gather_a_along_k(problem) && c->block_cols > 1;
+    const int line = along_k ? c->block_cols : c->block_rows, part = along_k ? c->chunk : c->rows, block = c->block_rows * c->block_cols;
+    return rows_shape_of(*c).flat ? spk_gather_vector(problem->a.dtype, block, problem->a.stride, block)
+                                  : spk_gather_vector(problem->a.dtype, line, problem->a.stride, part);
+}
+
+/* Bytes of a lane for so many chunks. A register for each load of values, however little it brings. */
+static int loads_of(const rows_constants *c, int chunks, int bytes_a, int bytes_b)
+{
+    const int word = c->values * bytes_a > 4 ? c->values * bytes_a : 4;
+    return chunks * c->chunk * (c->rows * word / c->values + c->vector * bytes_b);
+}
+
 static rows_constants constants_of(const spk_problem *problem, const spk_params *params)
 {
     const int rows = spk_gather_block_rows(problem), cols = spk_gather_block_cols(problem),
@@ -46,10 +63,15 @@ static rows_constants constants_of(const spk_problem *problem, const spk_params 
                         .units = WARPS / TUNED(params, SPLIT)};
     while (c.vector > 1 && (c.rows * c.vector * bytes > MOST_SUMS * 4 || c.vector >= 2 * problem->n))
         c.vector /= 2;
-    const bool along_k = spk_gather_a_along_k(problem) && cols > 1;
-    const int line = along_k ? cols : rows, part = along_k ? c.chunk : c.rows, block = rows * cols;
-    c.values = rows_shape_of(c).flat ? spk_gather_vector(problem->a.dtype, block, problem->a.stride, block)
-                                     : spk_gather_vector(problem->a.dtype, line, problem->a.stride, part);
+    c.values = values_of(problem, &c);
+    while (c.chunk > 1 &&
+           c.rows * c.vector * bytes + loads_of(&c, 1, (int)spk_dtype_bytes(problem->a.dtype), (int)spk_dtype_bytes(problem->b.dtype)) >
+               MOST_HELD) {
+        do
+            c.chunk--;
+        while (cols % c.chunk != 0);
+        c.values = values_of(problem, &c);
+    }
     return c;
 }
 
@@ -68,7 +90,8 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "blocks of more than 32 rows fill larger tiles";
     else if (c.across > 4 && s.tile_n >= 2 * problem->n)
         *why = "fewer lanes hold all columns";
-    else if (c.ahead > 1 && c.rows * c.vector * bytes_sum + c.ahead * c.chunk * (c.rows * bytes_a + c.vector * bytes_b) > MOST_HELD)
+    else if (c.ahead > 1 &&
+             c.rows * c.vector * bytes_sum * 5 / 4 + loads_of(&c, c.ahead, bytes_a, bytes_b) > MOST_AHEAD) /* and an epilogue */
         *why = "sums and loads in flight need too many registers";
     else if (c.split > 1 && WARPS * s.sums * bytes_sum > MOST_SHARED)
         *why = "the sums of its warps need more than 48 KB of shared memory";
