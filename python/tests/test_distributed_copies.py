@@ -19,7 +19,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 from torch.utils.checkpoint import checkpoint
 
 import sparse_autotune as sa
-from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, attention_by_heads, chunk_choices, experts
+from sparse_autotune.distributed import PairwiseSparse, _copies, _shared, attention_by_heads, chunk_choices, experts, pin_chunks
 
 
 @pytest.fixture(params=[2, 4])
@@ -238,6 +238,33 @@ def _beside(rank, size, folder):
 
 def test_other_parameters(worlds, tmp_path):
     worlds[2].run(_beside, str(tmp_path))
+
+
+class _WithArgument(MLP):
+    def forward(self, x, scale=None):
+        hidden = sa.gated(x, self.gate, self.up)
+        return self.down(hidden if scale is None else hidden * scale)
+
+
+def _argument(rank, size, folder):
+    """Of this rank's hidden features: whole weights would not fit it, though they were the choice of a call without it."""
+    with _measuring(rank, folder):
+        single, parallel = _both(size, _WithArgument, direct=None)
+        x = torch.randn(2 * size, 48, dtype=torch.float64)
+        mine = x[2 * rank : 2 * rank + 2]
+        scale = torch.full((), 3.0, dtype=torch.float64)
+        with torch.no_grad():
+            parallel(mine)
+            (key,) = chunk_choices(parallel)[""]
+            pin_chunks(parallel, {"": {key: [1, "weights"]}})
+            close(parallel(mine), single(x)[2 * rank : 2 * rank + 2])
+            wide = scale.expand(parallel.down.in_features)
+            close(parallel(mine, wide), single(x, scale)[2 * rank : 2 * rank + 2])
+        assert chunk_choices(parallel)[""][key][1] != "weights"
+
+
+def test_later_arguments(worlds, tmp_path):
+    worlds[2].run(_argument, str(tmp_path))
 
 
 def _order(own, count):

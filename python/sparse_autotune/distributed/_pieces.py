@@ -35,7 +35,7 @@ class Plan:
 
     given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands
     travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for. bare: whether the layers
-    are all that the module has parameters for, so that they may be whole.
+    are all that the module has parameters for, so that they may be whole. arguments: whether the call has others beside the tokens: then they may not.
     """
 
     mesh: DeviceMesh
@@ -48,6 +48,7 @@ class Plan:
     last: Any = None
     closed: bool = False
     bare: bool = False
+    arguments: bool = False
     width: int = 0  # features that a piece has when it came; 0: as many as the input
     chosen: dict[str, Way] = dataclasses.field(default_factory=dict)
 

@@ -167,7 +167,8 @@ class _Pair:
             others = [parameter for parameter in self.parameters() if id(parameter) not in known]  # type: ignore[attr-defined]
             self.plan.closed = not args and not kwargs and not any(parameter.requires_grad for parameter in others)
             buffers = len(list(self.buffers())) - sum(len(list(layer.buffers())) for layer in layers)  # type: ignore[attr-defined]
-            self.plan.bare = not args and not kwargs and not others and buffers == 0
+            self.plan.bare = not others and buffers == 0
+        self.plan.arguments = bool(args or kwargs)
         return self.plan(x, layers, inner, lambda made: down.finished(made, self.plan.dim_out is not None))
 
 

@@ -45,14 +45,14 @@ def chosen(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner) -> Way:
         return fitting(plan.given)
     training = torch.is_grad_enabled() and (x.requires_grad or any(layer.values.requires_grad for layer in layers))
     key = f"{tokens} tokens of {x.shape[-1]}, {str(x.dtype)[6:]}{', training' if training else ''}"
-    if key in plan.chosen:
+    if key in plan.chosen and not (plan.arguments and plan.chosen[key].direct == WEIGHTS):
         return fitting(plan.chosen[key])
     if not _options.may_measure() or x.is_cuda and torch.cuda.is_current_stream_capturing():
         return fitting(estimated(tokens))
     ways = [Way(count, False) for count in COUNTS if count <= at_most]
     ways += [Way(count, True) for count in _DIRECT if count <= at_most and plan.may_be_direct]
     ways += [way for way in _copied(plan, x, training) if way.pieces <= at_most]
-    ways += [Way(1, WEIGHTS)] if plan.may_be_direct and plan.bare else []
+    ways += [Way(1, WEIGHTS)] if plan.may_be_direct and plan.bare and not plan.arguments else []
     try:
         leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
         with torch.set_grad_enabled(training):
