@@ -296,7 +296,8 @@ def draw(found, path):
         axis.set_yticks(range(len(rows)), [row["mlp"] for row in rows], fontsize=8)
         axis.invert_yaxis() if axis is (axes[0] if len(names) > 1 else axes) else None
     (axes[0] if len(names) > 1 else axes).legend(fontsize=8, loc="lower right")
-    figure.suptitle(f"A decoder of Llama-3-8B's shapes, {found['device']['name']}" if not found["tiny"] else f"A tiny decoder, {found['device']['name']}", fontsize=11)
+    what = "tiny decoder" if found["tiny"] else "decoder of Llama-3-8B's shapes"
+    figure.suptitle(f"A {what}, {found['device']['name']}", fontsize=11)
     figure.savefig(path)
 
 
