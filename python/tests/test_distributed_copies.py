@@ -174,6 +174,88 @@ def test_error_within(worlds, tmp_path):
     worlds[2].run(_errors, str(tmp_path))
 
 
+class _FailingLate(MLP):
+    fails = False
+
+    def forward(self, x):
+        hidden = self.gate(x)
+        if self.fails:
+            raise ValueError("on purpose")
+        return self.down(hidden * self.up(x))
+
+
+def _late_errors(rank, size, folder, only):
+    """After the first product; at all ranks, or at one."""
+    with sharing(folder):
+        single, parallel = _both(size, _FailingLate)
+        for fails in (True, False, True, False):
+            parallel.fails = fails and (only is None or rank == only)
+            if not fails:
+                _same(parallel, single, rank, size)
+                parallel.zero_grad()
+                single.zero_grad()
+                continue
+            with torch.no_grad(), contextlib.suppress(ValueError):
+                parallel(torch.randn(2, 48, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("only", [None, 0])
+def test_error_after_a_product(world, only, tmp_path):
+    world.run(_late_errors, str(tmp_path), only)
+
+
+class _Nested(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gate = sa.SparseLinear(48, 80, 8, 0.5, dtype=torch.float64)
+        self.inside = MLP(width=80, hidden=48)
+        self.down = sa.SparseLinear(80, 48, 8, 0.5, dtype=torch.float64)
+
+    def forward(self, x):
+        return self.down(self.inside(self.gate(x)))
+
+
+def _nested(rank, size, folder):
+    """A pair within a pair: the outer exchange ends before the inner one begins."""
+    with sharing(folder):
+        single = _Nested()
+        parallel = copy.deepcopy(single)
+        words = dict(input_layouts=Shard(0), output_layouts=Shard(0), chunks=1, direct="weights")
+        parallelize_module(parallel.inside, _mesh(size), PairwiseSparse(up=("gate", "up"), down="down", **words))
+        parallelize_module(parallel, _mesh(size), PairwiseSparse(up="gate", down="down", **words))
+        x = torch.randn(2 * size, 48, dtype=torch.float64)
+        with torch.no_grad():
+            close(parallel(x[2 * rank : 2 * rank + 2]), single(x)[2 * rank : 2 * rank + 2])
+
+
+def test_nested(world, tmp_path):
+    world.run(_nested, str(tmp_path))
+
+
+class _Asserting(MLP):
+    """Knows how many hidden features a rank has."""
+
+    here = None
+
+    def forward(self, x):
+        hidden = sa.gated(x, self.gate, self.up)
+        assert self.here is None or hidden.shape[-1] == self.here
+        return self.down(hidden)
+
+
+def _asserting(rank, size, folder):
+    with _measuring(rank, folder):
+        single, parallel = _both(size, _Asserting, direct=None)
+        parallel.here = parallel.up.out_features
+        _same(parallel, single, rank, size)
+        (chosen,) = chunk_choices(parallel)[""].values()
+        assert chosen[1] != "weights"
+
+
+def test_a_module_that_asserts(worlds, tmp_path):
+    worlds[2].run(_asserting, str(tmp_path))
+
+
 class _Few(MLP):
     """One block, and none."""
 

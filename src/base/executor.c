@@ -134,6 +134,18 @@ static bool has_team(int threads)
     return true;
 }
 
+/* The pool does with fewer threads than it is asked for, and those that it keeps would count against a trial. */
+static bool may_have_team(int threads)
+{
+#ifdef SPK_HAVE_OPENMP
+    return has_team(threads);
+#else
+    (void)threads;
+    note_pool_use();
+    return true;
+#endif
+}
+
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg)
 {
     const int threads = executor->threads < tasks ? executor->threads : (int)tasks;
@@ -141,11 +153,11 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
         run_serially(tasks, body, arg);
     else if (executor->parallel_for != NULL)
         executor->parallel_for(executor->user, tasks, body, arg);
-    else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !has_team(threads))
+    else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !may_have_team(threads))
         run_serially(tasks, body, arg);
     else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take
             part */
-        run_pool(team < executor->threads ? team : executor->threads, tasks, body, arg);
+        run_pool(team > 0 && team < executor->threads ? team : executor->threads, tasks, body, arg);
 }
 
 bool spk_executor_usable(const spk_executor *executor)

@@ -5,11 +5,14 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/clock.h"
 
-static const double spin_us = 1000;
+/* Of a thread that waits for work, and of the caller that waits for the threads: longer than waking takes, or both would fall asleep in
+ * each call. */
+static const double idle_us = 300, end_us = 2000;
 
 typedef struct pool {
     pthread_mutex_t owner; /* of whoever has the threads work */
@@ -51,7 +54,7 @@ static int processors(void)
 /* Whether it came while this thread waited busily. */
 static bool spin_until_piece_after(uint_fast64_t seen)
 {
-    const double end = spk_now_us() + spin_us;
+    const double end = spk_now_us() + idle_us;
     do
         for (int i = 0; i < 64; i++, relax())
             if (atomic_load_explicit(&kept.piece, memory_order_acquire) != seen)
@@ -90,8 +93,11 @@ static void *keep(void *number)
 
 static bool start(pthread_t *thread, void *(*main)(void *), void *arg)
 {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGPROF};
     sigset_t all, before;
-    sigfillset(&all); /* the program's signals are not for these threads */
+    sigfillset(&all); /* the program's signals are not for these threads, but for their own faults */
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&all, faults[i]);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const bool started = pthread_create(thread, NULL, main, arg) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -100,7 +106,7 @@ static bool start(pthread_t *thread, void *(*main)(void *), void *arg)
 
 static void wait_for_all(void)
 {
-    const double end = kept.spins ? spk_now_us() + spin_us : 0;
+    const double end = kept.spins ? spk_now_us() + end_us : 0;
     while (kept.spins && atomic_load(&kept.working) > 0 && spk_now_us() < end)
         relax();
     if (atomic_load(&kept.working) == 0)
@@ -116,8 +122,8 @@ static void run_kept(int threads, void (*work)(void *arg, int thread), void *arg
     for (pthread_t made; kept.started < threads - 1 && start(&made, keep, (void *)(intptr_t)(kept.started + 1));) {
         pthread_detach(made);
         kept.started++;
-        kept.spins = kept.started < processors();
     }
+    atomic_store(&kept.spins, kept.started < processors()); /* of now */
     const int others = kept.started < threads - 1 ? kept.started : threads - 1;
     kept.work = work;
     kept.arg = arg;

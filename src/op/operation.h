@@ -40,11 +40,13 @@ typedef struct spk_key_row {
      * together. */
     int moves;
     bool is_smooth; /* moves: a few of it are computed as many are; else eight and nine may be very different */
-    bool strays;    /* is_class: patterns that were made alike may be a step apart, by chance */
+    int strays;     /* is_class: patterns that were made alike may be a step apart by chance, up to this class; 0: not */
 } spk_key_row;
 
 /* An octave of alignment, between classes that calls of one layer may be in. */
 #define SPK_KEY_ALIGNMENT_WEIGHT 0.1
+/* A step in what strays: it decides between classes that are as near otherwise. */
+#define SPK_KEY_STRAY_WEIGHT 0.05
 
 /* What the oracle is asked: rows of one output, counted on from item to item, and a range of its columns. */
 typedef struct spk_oracle_ask {

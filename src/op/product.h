@@ -47,11 +47,11 @@
     {                                                                                                                 \
         .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
     }
-#define SPK_PRODUCT_KEY_LAST                                                                 \
-    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true, .strays = true}, \
-        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true},            \
-    {                                                                                        \
-        .name = "items", .near = spk_key_items, .weight = 1, .moves = 4                      \
+#define SPK_PRODUCT_KEY_LAST                                                              \
+    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true, .strays = 3}, \
+        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true},         \
+    {                                                                                     \
+        .name = "items", .near = spk_key_items, .weight = 1, .moves = 4                   \
     }
 
 // clang-format on

@@ -149,8 +149,8 @@ double spk_key_size_distance(const char *a, const char *b)
             return INFINITY;
         if (x == y)
             continue;
-        if (row->strays && fabs(x - y) <= 1) {
-            distance += row->weight;
+        if (fmax(x, y) <= row->strays && fabs(x - y) <= 1) {
+            distance += SPK_KEY_STRAY_WEIGHT;
             continue;
         }
         if (row->moves == 0 || (moved != 0 && moved != row->moves) || (!row->is_smooth && is_few(x) != is_few(y)))

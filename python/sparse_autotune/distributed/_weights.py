@@ -138,6 +138,8 @@ class _Fetch:
         self.marks: dict[int, Any] = {}  # where a tensor has been put into `made`
         _shared.catch_up(memory)  # send() writes here what an exchange before may read
         self.exchange = _shared.Exchange(memory)
+        self.end: Any = None  # a mark
+        memory.open = self.finish
 
     def place(self, at: int, rank: int) -> int:
         first, places, entry, dtype = self.items[at]
@@ -176,24 +178,39 @@ class _Fetch:
         else:
             _laid(came, places.found, self.made[at])
 
+    def _receive_here(self, at: int) -> None:
+        self._receive(at)
+        self.marks[at] = self.exchange.mark_here()
+
     def take(self, at: int) -> Tensor:
-        if at < self.ahead:
-            self._receive(at)
-            self.marks[at] = self.exchange.mark_here()
-        else:
+        if at >= self.ahead or at in self.marks:
             self.exchange.behind(self.marks[at])
+        else:
+            self._receive_here(at)
         made, self.made[at] = self.made[at], self.made[at].new_empty(0)
+        if len(self.marks) == len(self.items):
+            self.finish()
         return made
 
+    def finish(self) -> None:
+        """What came may be overwritten: all of it has been put into `made`."""
+        if self.memory.open != self.finish:
+            return
+        self.memory.open = None
+        for at in range(self.ahead):
+            if at not in self.marks:  # not taken yet, or not at all: the signals are used up, for what comes next
+                self._receive_here(at)
+            self.exchange.follow_mark(self.marks[at])
+        self.end = self.exchange.end_apart()
+
     def join(self) -> None:
-        """What came may be overwritten, and the current stream goes on behind all of it."""
+        """The current stream goes on behind all of it."""
         if len(self.sent) == len(self.items):
-            for at in range(self.ahead):
-                if at not in self.marks:  # after an error: the signals are used up, for what comes next
-                    self.take(at)
-                self.exchange.follow_mark(self.marks[at])
-            self.exchange.behind(self.exchange.end_apart())
-            self.sent.clear()
+            self.finish()
+        else:  # after an error: nobody takes what came, but memory that was sent may be freed
+            self.memory.open, self.end = None, self.exchange.mark()
+        self.exchange.behind(self.end)
+        self.sent.clear()
 
 
 class AssembleByCopies(Move):
@@ -318,10 +335,10 @@ def run(plan: Any, x: Tensor, inner: Callable[[Tensor], Tensor], layers: Sequenc
     fetch = None if alone else _fetch(group, every, len(every) - len(tensors[-1]))
     kind = AssembleAlone if alone else Assemble
     moves = iter([AssembleByCopies(fetch, at) if fetch is not None else kind(group, places) for at, (_, places) in enumerate(every)])
-    coming = [[begin(tensor, next(moves)) for tensor, _ in of_layer] for of_layer in tensors]
     with contextlib.ExitStack() as wholes:
         if fetch is not None:
             wholes.callback(fetch.join)
+        coming = [[begin(tensor, next(moves)) for tensor, _ in of_layer] for of_layer in tensors]
         for layer, of_layer in zip(layers, coming, strict=True):
             wholes.enter_context(layer.as_whole(_operands(layer, of_layer)))
         made = inner(own.view(*lead, *own.shape) if lead else own)
