@@ -326,9 +326,10 @@ def main():
     parser.add_argument("--store", default="", help="where the choices are kept; a bundle goes before a tuning in any case")
     parser.add_argument("--no-warm-up", dest="warm_up", action="store_false")
     parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--picture", type=pathlib.Path, help="draws --json; alone: what is there already")
+    parser.add_argument("--picture", type=pathlib.Path, help="draws --json; without other options: what is there already")
     options = parser.parse_args()
-    if options.picture is not None and options.json is not None and options.json.exists() and len(sys.argv) == 5:
+    given = {word.split("=")[0] for word in sys.argv[1:] if word.startswith("-")}
+    if options.json is not None and options.json.exists() and given == {"--json", "--picture"}:
         draw(json.loads(options.json.read_text()), options.picture)
         return
     begun = time.perf_counter()

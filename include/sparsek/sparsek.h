@@ -682,7 +682,7 @@ typedef enum spk_unknown {
     SPK_UNKNOWN_ESTIMATE = 1,
     SPK_UNKNOWN_FAIL = 2,      /* SPK_ERR_UNKNOWN_CLASS */
     SPK_UNKNOWN_TUNE_EACH = 3, /* it is tuned in any case: for warming up */
-    SPK_UNKNOWN_NEAREST = 4    /* the nearest number of tokens of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
+    SPK_UNKNOWN_NEAREST = 4    /* the nearest class of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
 } spk_unknown;
 
 /* Whether operands are in the caches when a candidate is timed. */

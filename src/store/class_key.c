@@ -173,6 +173,16 @@ size_t spk_key_size_prefix(const char *key)
     return (size_t)(field - key);
 }
 
+/* What a field of another class says where it strays; NULL for another field. */
+static const char *straying_words(const spk_op *op, const char *own, const char *other)
+{
+    const size_t length = strcspn(own, "=");
+    for (const spk_key_row *row = op == NULL ? NULL : op->key; row != NULL && row->name != NULL; row++)
+        if (row->strays != 0 && strlen(row->name) == length && strncmp(row->name, own, length) == 0)
+            return atoi(other + length + 1) < atoi(own + length + 1) ? "a pattern with more even rows" : "a pattern with less even rows";
+    return NULL;
+}
+
 void spk_key_size_words(const char *key, const char *other, char *words, size_t size)
 {
     size_t used = 0;
@@ -182,8 +192,12 @@ void spk_key_size_words(const char *key, const char *other, char *words, size_t 
         const char *a = near ? bar_key + 1 : key, *b = near ? bar + 1 : other;
         while (*a != '\0' && *b != '\0' && *a != '|' && *b != '|') {
             const size_t length_a = strcspn(a, ";|"), length_b = strcspn(b, ";|");
-            if ((length_a != length_b || memcmp(a, b, length_a) != 0) && used + length_b + 3 < size)
-                used += (size_t)snprintf(words + used, size - used, "%s%.*s", used > 0 ? ", " : "", (int)length_b, b);
+            const bool differs = length_a != length_b || memcmp(a, b, length_a) != 0;
+            const char *straying = differs && near ? straying_words(operation_of(key), a, b) : NULL,
+                       *text = straying != NULL ? straying : b;
+            const size_t length = straying != NULL ? strlen(straying) : length_b;
+            if (differs && used + length + 3 < size)
+                used += (size_t)snprintf(words + used, size - used, "%s%.*s", used > 0 ? ", " : "", (int)length, text);
             a += length_a + (a[length_a] == ';');
             b += length_b + (b[length_b] == ';');
         }

@@ -409,6 +409,12 @@ static void test_neighbouring_spread(void **state)
     assert_true(spk_key_size_distance(key, size) > 1 && spk_key_size_distance(key, size) < 1.1);
     snprintf(step, sizeof step, form, 64, 4, 0); /* has no upper end */
     assert_true(isinf(spk_key_size_distance(step, two)));
+    snprintf(step, sizeof step, form, 32, 2, 0);
+    char words[80];
+    spk_key_size_words(key, step, words, sizeof words);
+    assert_string_equal(words, "n=32, a pattern with less even rows");
+    spk_key_size_words(key, size, words, sizeof words);
+    assert_string_equal(words, "n=128, a pattern with more even rows");
     assert_true(isinf(spk_key_size_distance(key, overlap)));
 }
 
