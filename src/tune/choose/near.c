@@ -78,31 +78,43 @@ static double slower_than_predicted(const look *l, const spk_report *report, con
     return factor;
 }
 
-/* Where what a short race chose may not win here, such as tiles wider than these columns: another candidate of the rows that it measured,
- * the one with the least time by the model and by how far the model was from the row's measured time. */
-static spk_status choose_sibling(const look *l, const spk_report *report, spk_choice *choice, bool *found)
+/* The candidate with the least time by the model, scaled by how far the model was from the measured time of its row; of own rows that were
+ * not measured by `unmeasured` (0: they do not count). None that takes most_us or more. */
+static spk_status choose_by_model(const look *l, const spk_report *report, double unmeasured, double most_us, spk_choice *choice,
+                                  bool *found)
 {
     spk_contender *contenders = NULL;
     int count = 0, best = -1;
     spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
     double factor = 0;
     for (int i = 0; status == SPK_OK && i < count; i++) {
-        if (i == 0 || contenders[i].kernel != contenders[i - 1].kernel) /* a row's candidates stand together */
+        if (i == 0 || contenders[i].kernel != contenders[i - 1].kernel) { /* a row's candidates stand together */
             factor = slower_than_predicted(l, report, contenders[i].kernel);
+            if (factor == 0 && contenders[i].kernel->kind == SPK_KIND_OWN)
+                factor = unmeasured;
+        }
         contenders[i].eligible = factor > 0;
         contenders[i].predicted_us *= factor;
     }
     if (status == SPK_OK)
         status = spk_evidence_rule_out(l->tuner, l->options, l->class, contenders, count);
-    if (status == SPK_OK && spk_contenders_predicted_best(contenders, count) >= 0)
+    const int ahead = status == SPK_OK ? spk_contenders_predicted_best(contenders, count) : -1;
+    if (ahead >= 0 && contenders[ahead].predicted_us < most_us)
         status = spk_proved_best(l->tuner, l->problem, contenders, count, &best);
-    *found = status == SPK_OK && best >= 0;
+    *found = status == SPK_OK && best >= 0 && contenders[best].predicted_us < most_us;
     if (*found) {
         choice->kernel = contenders[best].kernel;
         choice->params = contenders[best].params;
     }
     spk_contenders_release(l->tuner, &contenders, count);
     return status;
+}
+
+/* Where what a short race chose may not win here, such as tiles wider than these columns: another candidate of the rows that it measured.
+ */
+static spk_status choose_sibling(const look *l, const spk_report *report, spk_choice *choice, bool *found)
+{
+    return choose_by_model(l, report, 0, INFINITY, choice, found);
 }
 
 /* What the entries took over what the model gave them, on average; 1 where none says. */
@@ -123,9 +135,9 @@ static double usual_factor(const look *l, const spk_report *report)
     return count > 0 ? exp(sum / count) : 1;
 }
 
-/* On a GPU another number of columns wants other tiles, often of another row: on an H100 the choice for 16 columns took three times as long
- * as the best of 64, and the best of what had been measured for 1024 twice as long. The cost model knows these tiles well. So it chooses
- * among all own candidates, those of measured rows scaled as in choose_sibling, unless the choice is about as fast. */
+/* On a GPU another number of columns wants other tiles, often of another row: on an H100 the choice for 16 columns took twice as long as
+ * tuned tiles at 256, and by the model the best of what is measured for 1024 takes up to three times as long at 64 (docs/hopper-log.md). So
+ * the model chooses among all own candidates, unless the choice is about as fast. */
 static bool model_chooses(const look *l)
 {
     return l->tuner->device->backend->proof != NULL && l->problem->pattern != NULL && l->problem->op->takes_pattern == SPK_PATTERN_NEEDED;
@@ -133,33 +145,8 @@ static bool model_chooses(const look *l)
 
 static spk_status choose_modelled(const look *l, const spk_report *report, spk_choice *choice, bool *found)
 {
-    spk_contender *contenders = NULL;
-    int count = 0, best = -1;
-    const double chosen_us = report->chosen >= 0 ? grown_us(l, &report->candidates[report->chosen]) : 0, usual = usual_factor(l, report);
-    spk_status status = spk_contenders_eligible(l->tuner, l->problem, l->options, &contenders, &count);
-    double factor = 0;
-    for (int i = 0; status == SPK_OK && i < count; i++) {
-        if (i == 0 || contenders[i].kernel != contenders[i - 1].kernel) {
-            factor = slower_than_predicted(l, report, contenders[i].kernel);
-            if (factor == 0 && contenders[i].kernel->kind == SPK_KIND_OWN)
-                factor = usual;
-        }
-        contenders[i].eligible = factor > 0;
-        contenders[i].predicted_us *= factor;
-    }
-    if (status == SPK_OK)
-        status = spk_evidence_rule_out(l->tuner, l->options, l->class, contenders, count);
-    const double most_us = chosen_us > 0 ? clearly_ahead * chosen_us : INFINITY;
-    const int ahead = status == SPK_OK ? spk_contenders_predicted_best(contenders, count) : -1;
-    if (ahead >= 0 && contenders[ahead].predicted_us < most_us)
-        status = spk_proved_best(l->tuner, l->problem, contenders, count, &best);
-    *found = status == SPK_OK && best >= 0 && contenders[best].predicted_us < most_us;
-    if (*found) {
-        choice->kernel = contenders[best].kernel;
-        choice->params = contenders[best].params;
-    }
-    spk_contenders_release(l->tuner, &contenders, count);
-    return status;
+    const double chosen_us = report->chosen >= 0 ? grown_us(l, &report->candidates[report->chosen]) : 0;
+    return choose_by_model(l, report, usual_factor(l, report), chosen_us > 0 ? clearly_ahead * chosen_us : INFINITY, choice, found);
 }
 
 /* What is measured and may win here: the report's choice, else the next best. */
