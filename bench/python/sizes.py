@@ -128,6 +128,8 @@ def main():
     parser.add_argument("--density", type=float, default=0.1)
     parser.add_argument("--form", choices=("plain", "layer"), help="only this one: B by rows, or by columns")
     options = parser.parse_args()
+    if options.count < 2 or options.count % 47 == 0:
+        parser.error(f"--count {options.count}: must be 2 or more, and no multiple of 47")
     sizes = [1 + (LARGEST - 1) * i // (options.count - 1) for i in range(options.count)]
     dtype = torch.float32 if options.device == "cpu" else torch.bfloat16
     words = dict(device=options.device, dtype=dtype)

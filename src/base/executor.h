@@ -7,7 +7,7 @@
 
 #include <sparsek/sparsek.h>
 
-/* Runs tasks on the device's host threads: OpenMP, or the caller's parallel-for. */
+/* Runs tasks on the device's host threads: OpenMP (without it base/pool.h), or the caller's parallel-for. */
 typedef struct spk_executor {
     int threads;
     spk_parallel_for parallel_for; /* NULL: OpenMP */

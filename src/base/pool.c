@@ -1,3 +1,4 @@
+/* Kept threads wait for the number of a piece of work to change; the caller waits until none of those that take part works. */
 #include "base/pool.h"
 
 #include <pthread.h>
