@@ -24,7 +24,7 @@ done
 [ -n "$to" ] || { echo "the folder to make is missing (see --help)" >&2; exit 2; }
 [ -e "$build/CMakeCache.txt" ] || { echo "$build is no build: make one (cmake --preset release), or name one with --build" >&2; exit 2; }
 [ ! -e "$to" ] || [ -e "$to/sparsek" ] || { echo "$to exists and is no pack: not overwritten" >&2; exit 2; }
-cmake --build "$build" --target sparsek_cli sparsek_prover bench_overhead bench_overhead_gpu bench_overhead_attention bench_topologies >/dev/null
+cmake --build "$build" --target sparsek_cli sparsek_prover bench_overhead bench_overhead_gpu bench_overhead_attention bench_topologies bench_reading >/dev/null
 rm -rf "$to"
 mkdir -p "$to/bench" "$to/tests"
 to=$(realpath "$to")

@@ -44,7 +44,7 @@ edited cuda/plan/launch.c $all_cuda
 edited cuda/vendor/cusparse.h $(cd src/backend/cuda && basename -a -s .c vendor/*.c)
 edited cuda/helpers/finish.cu $(cd src/backend/cuda && basename -a -s .c vendor/*.c) # what vendor rows launch around their products
 edited cpu/kernels/spmm_f32_avx2.c spmm_f32_avx2
-edited cpu/kernels/narrow_micro.h spmm_f32_narrow_avx2 spmm_f64_narrow_avx2 spmm_half_narrow_avx2
+edited cpu/kernels/narrow_micro.h spmm_f32_narrow_avx2 spmm_f64_narrow_avx2 spmm_half_narrow_avx2 spmm_half_narrow_avx512
 edited cpu/kernels/reference_body.h reference
 edited cpu/vendor/vendor.h $(cd src/backend/cpu && basename -a -s .c vendor/*.c)
 edited cuda/proof.c

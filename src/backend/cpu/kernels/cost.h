@@ -72,7 +72,9 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         const tile_split split = tile_make_split(tiles, tile_block_rows(problem), w);
         const double block = split.taller * cost_of_tile_block(&machine, split.low + 1, w, depth) +
                              (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, w, depth) : 0);
-        cycles += panels * (blocks * block + rows * (25 + 22.0 * split.tiles));
+        /* Each tile converts the rows of B that it reads where they lie. */
+        const double converted = !cut.packed && tile_converts(problem) ? depth * w * split.tiles : 0;
+        cycles += panels * (blocks * (block + converted) + rows * (25 + 22.0 * split.tiles));
     }
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
     const double row_bytes = tile_row_bytes(problem, element_bytes) / tiles->step, value_bytes = row_bytes * rows;

@@ -16,6 +16,7 @@
 #include "backend/cpu/kernels/vector.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_job.h"
 #include "backend/cpu/kernels/tile_micro.h"
 #include "backend/cpu/kernels/transpose.h"
 #undef STORED

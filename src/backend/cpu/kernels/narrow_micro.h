@@ -28,12 +28,18 @@ typedef struct S(narrow_job) {
 
 typedef void (*S(narrow_function))(const S(narrow_job) *job);
 
-/* Fetches this tile's share of what comes next in memory. */
-SPK_INLINE void S(narrow_fetch)(const S(narrow_job) *job, int64_t p)
+/* This tile's share of what comes next in memory. */
+SPK_INLINE const char *S(narrow_next)(const S(narrow_job) *job, int64_t p)
 {
     const int64_t next = p + 1 < job->last_of_row ? p + 1 : p;
-    const char *line = job->positions != NULL ? (const char *)(job->share + job->positions[next] * job->block_stride)
-                                              : (const char *)(job->share + p * job->block_stride) + job->ahead_bytes;
+    return job->positions != NULL ? (const char *)(job->share + job->positions[next] * job->block_stride)
+                                  : (const char *)(job->share + p * job->block_stride) + job->ahead_bytes;
+}
+
+/* Fetches it. */
+SPK_INLINE void S(narrow_fetch)(const S(narrow_job) *job, int64_t p)
+{
+    const char *line = S(narrow_next)(job, p);
     for (int64_t i = 0; i < job->share_bytes; i += 64)
         __builtin_prefetch(line + i, 0, 3);
 }
@@ -41,6 +47,7 @@ SPK_INLINE void S(narrow_fetch)(const S(narrow_job) *job, int64_t p)
 /* h rows, n columns of B; constants where this is inlined. */
 SPK_INLINE void S(narrow_along_k)(const S(narrow_job) *job, const int h, const int n)
 {
+    const int step_bytes = h * T(lanes) * (int)sizeof(STORED);
     T(vec) acc[8][4];
 #pragma GCC unroll 8
     for (int r = 0; r < h; r++)
@@ -51,7 +58,7 @@ SPK_INLINE void S(narrow_along_k)(const S(narrow_job) *job, const int h, const i
     for (int64_t p = job->first; p < job->last; p++) {
         const int64_t column = job->columns[p], size = column == job->edge_column ? job->edge_depth : depth;
         const STORED *a = job->values + (job->positions != NULL ? job->positions[p] : p) * job->block_stride;
-        S(narrow_fetch)(job, p);
+        const char *line = S(narrow_next)(job, p), *const line_end = line + job->share_bytes;
         const REAL *b = job->b + column * depth;
         int64_t k = 0;
         for (; k + T(lanes) <= size; k += T(lanes)) {
@@ -66,6 +73,11 @@ SPK_INLINE void S(narrow_along_k)(const S(narrow_job) *job, const int h, const i
                 for (int j = 0; j < n; j++)
                     acc[r][j] += v * x[j];
             }
+            if (line < line_end) /* as many bytes as this step has read; all lines at once would leave it waiting for them */
+#pragma GCC unroll 8
+                for (int i = 0; i < step_bytes; i += 64)
+                    __builtin_prefetch(line + i, 0, 2);
+            line += step_bytes;
         }
         if (k < size) {
             T(vec) x[4];

@@ -14,6 +14,7 @@
 #include "backend/cpu/kernels/type_f32.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_job.h"
 #include "backend/cpu/kernels/tile_micro.h"
 #include "backend/cpu/kernels/transpose.h"
 

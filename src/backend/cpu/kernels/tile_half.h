@@ -1,9 +1,11 @@
 /* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h,
- * tile_micro.h, transpose.h and tile_values.h for float. A and B are converted while they are copied; sums are float. */
+ * tile_micro.h, transpose.h and tile_values.h for float. A is converted while it is copied, B then or as a tile reads it; sums are
+ * float. */
 
 #include "backend/cpu/kernels/type_f16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
 #include "backend/cpu/kernels/tile_spmm.h"
@@ -11,6 +13,7 @@
 #include "backend/cpu/kernels/type_bf16.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_micro.h"
 #include "backend/cpu/kernels/tile_pack.h"
 
 #include "backend/cpu/kernels/tile_spmm.h"

@@ -26,7 +26,8 @@ enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };
 
 /* The tunables of a row. */
 typedef struct tile_tunables {
-    /* pack 0: B is read in place; 1: copied into panels; 2: so are the values, as tiles read them; 3: as 0, and tiles fetch the next
+    /* pack 0: B is read in place (and converted by the tiles); 1: copied into panels; 2: so are the values, as tiles read them; 3: as 0,
+     * and tiles fetch the next
      * panel's rows of B; 4: as 1, and tiles fetch the next block row's values */
     int nv, pack, group;
 } tile_tunables;
@@ -138,7 +139,7 @@ static inline double tile_longest_row_bytes(const spk_problem *problem, int64_t 
     return (double)pattern->features.longest_row * pattern->block_rows * pattern->block_cols * (double)element_bytes;
 }
 
-/* Whether A and B lie in fewer bits than the tiles multiply: then copies of them are what the tiles read. */
+/* Whether A and B lie in fewer bits than the tiles multiply: then tiles read copies of the values, and B converted. */
 static inline bool tile_converts(const spk_problem *problem)
 {
     return problem->a.dtype == SPK_F16 || problem->a.dtype == SPK_BF16;
@@ -197,10 +198,10 @@ static inline bool tile_applicable(const spk_problem *problem, tile_tunables tun
     const int nv = tuned.nv, height = tile_block_rows(problem);
     const int64_t vectors = tile_ceil(problem->n, machine->lanes);
     const bool converts = tile_converts(problem);
-    if (converts && tuned.pack == 0)
-        *why = "PACK=0 reads B in place: f16 and bf16 are converted first";
-    else if (converts && tuned.pack == 1 && tuned.group > 1)
-        *why = "f16 and bf16 with PACK=1 always make large groups: GROUP=1 stands for them";
+    if (converts && tuned.pack < 2 && tuned.group > 1)
+        *why = "f16 and bf16 with PACK=0 and 1 always make large groups: GROUP=1 stands for them";
+    else if (converts && tuned.pack == 0 && vectors > 0 && problem->n < machine->lanes)
+        *why = "less than a vector of columns is always copied: PACK=1 stands for it";
     else if (tuned.pack == 3 && problem->b.layout != SPK_ROW_MAJOR)
         *why = "PACK=3 reads rows of B in place: B must be row-major";
     else if (tuned.pack == 3 && tuned.group > 1)

@@ -10,6 +10,7 @@
 #endif
 
 #include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/tile_job.h"
 #include "backend/cpu/kernels/tile_micro.h"
 #include "backend/cpu/kernels/transpose.h"
 

@@ -13,6 +13,7 @@ typedef struct S(tile_state) {
     /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
     int64_t panel_elements, value_elements;
     int64_t value_copies; /* so many times value_elements */
+    bool by_row;          /* a tile's rows of the values are converted when it is their turn */
     int32_t *order;       /* 0, 1, 2 ...: the block columns of what lies there block by block */
 } S(tile_state);
 
@@ -224,6 +225,20 @@ static void S(fetch_values)(S(tile_worker) *worker)
 }
 #endif
 
+/* A tile's rows of the block row's values: few enough to stay in the first cache, where a copy of the whole block row might not. */
+SPK_INLINE void S(convert_rows)(S(tile_worker) *worker, int64_t row, int64_t height)
+{
+    const spk_bsr_view *view = &worker->run->bound->view;
+    T(tile_job) *job = &worker->job;
+    const int64_t *positions = view->positions != NULL ? view->positions + (job->columns - view->columns) : NULL;
+    job->values = worker->values;
+    job->positions = NULL;
+    job->block_stride = height * view->row_stride;
+    for (int64_t p = 0; p < job->blocks; p++)
+        S(widen_all)(worker->stored + (positions != NULL ? positions[p] : p) * view->block_stride + row * view->row_stride,
+                     job->block_stride, worker->values + p * job->block_stride);
+}
+
 /* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is
  * one. */
 static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_t row0, int width, int64_t column0, int64_t columns,
@@ -243,6 +258,10 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
             job->row_stride = 1;
             job->col_stride = height;
             job->block_stride = height * job->depth;
+#if !TILE_PAIRED
+        } else if (run->state->by_row) {
+            S(convert_rows)(worker, row, height);
+#endif
         } else if (worker->values != NULL) {
             job->values = worker->values + row * job->row_stride;
             job->positions = NULL;
@@ -267,7 +286,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
 #if TILE_PAIRED
         (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](job);
 #else
-        T(tiles)[width - 1][height - 1](job);
+        (run->state->cut.packed ? T(tiles) : S(tiles))[width - 1][height - 1](job);
 #endif
         row += height;
         if (buffer == NULL) {
@@ -295,7 +314,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
     const int64_t column0 = state->starts[panel] * T(lanes);
     const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
     const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
-    const bool in_place = !state->cut.packed && !S(converts), direct = run->plain && (in_place || columns == width * T(lanes));
+    const bool in_place = !state->cut.packed, direct = run->plain && (in_place || columns == width * T(lanes));
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     S(tile_buffer) buffer;
     buffer.held = 0;
@@ -303,7 +322,7 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
         job->panel = NULL;
         job->panel_stride = 0;
     } else if (in_place) {
-        job->panel = (const REAL *)run->args->b + column0;
+        job->panel = (const STORED *)run->args->b + column0;
         job->panel_stride = problem->b.ld;
     } else {
         job->panel = S(packed_panel)(worker, panel);
@@ -406,7 +425,7 @@ static void S(tile_task)(void *arg, int64_t task)
         for (int64_t row = from.row; row < last; row += state->batch) {
             const int64_t row_end = row + state->batch < last ? row + state->batch : last;
             const int64_t panel_end = row < to.row ? end : begin + to.panel;
-            if (worker.values != NULL)
+            if (worker.values != NULL && !state->by_row)
                 S(copy_values)(&worker, row);
             worker.next_values = row_end < last ? row_end : -1;
             worker.fetched = 0;
@@ -466,6 +485,8 @@ static spk_status S(tile_bind)(spk_bound *bound)
         for (int64_t block = 0; block <= longest; block++)
             state->order[block] = (int32_t)block;
     }
+    state->by_row = S(converts) && !cut->packed && cut->panels <= 2 && bound->view.col_stride == 1 &&
+                    bound->view.row_stride == bound->view.block_cols; /* else panel after panel converts them again */
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
     bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
