@@ -3,6 +3,7 @@ from race.case import Case, square
 from race.library import COL
 
 AGAINST = ("cublas_dense", "triton_tuned")
+BEFORE = ("cublas_dense", "without_small_rows")
 SIZES = ((4096, "f16"), (8192, "bf16"), (4096, "bf16"), (8192, "f16"))
 
 
@@ -16,13 +17,16 @@ def few_columns():
             for block in (64, 128) for density in (0.1, 0.05, 0.25) for n in (16, 64, 128, 256, 512, 1024)]
 
 
+def odd():
+    """Sizes that are no powers of two."""
+    return [square("small", 6144, 192, 0.1, 64, "-bf16", dtype="bf16", against=AGAINST),
+            Case("small-3000x1000-d5-b8", "small", 3000, 3008, 1000, (8, 8), 0.05, against=BEFORE)]
+
+
 def uneven():
     """Rows of uneven length, and rows that stand close together."""
     return [square("small", 4096, n, 0.1, block, "-" + pattern, pattern=pattern, against=AGAINST)
             for pattern in ("power-law", "banded") for block in (16, 32) for n in (64, 512, 4096)]
-
-
-BEFORE = ("cublas_dense", "without_small_rows")
 
 
 def eights():
@@ -53,4 +57,4 @@ def layers():
 
 
 def cases():
-    return small_blocks() + few_columns() + uneven() + eights() + tiny() + wide() + layers()
+    return small_blocks() + few_columns() + odd() + uneven() + eights() + tiny() + wide() + layers()
