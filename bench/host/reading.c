@@ -112,10 +112,11 @@ int main(int argc, char **argv)
                            &pattern));
     spk_device_info device = {SPK_SIZED(spk_device_info)};
     TRY(spk_context_device(context, &device));
-    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": \"%s\", \"threads\": %d, \"rounds\": %d,\n", spk_version(),
-           spk_commit(), device.name, omp_get_max_threads(), rounds);
+    printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": {\"name\": \"%s\"}, \"threads\": %d, \"rounds\": %d,\n"
+           " \"reading\": {\n",
+           spk_version(), spk_commit(), device.name, omp_get_max_threads(), rounds);
     race(SPK_F32, "f32", pattern, values, rounds, ",");
-    race(SPK_BF16, "bf16", pattern, values, rounds, "}");
+    race(SPK_BF16, "bf16", pattern, values, rounds, "}}");
     spk_pattern_destroy(&pattern);
     spk_context_destroy(&context);
     free(values);

@@ -142,7 +142,7 @@ def main():
         schema=1,
         commit=_C.commit(),
         threads=options.threads,
-        device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        device={"name": torch.cuda.get_device_name()} if options.device == "cuda" else None,
         layer=f"{options.width} x {options.width}, {str(dtype)[6:]}, {options.density:.0%} of {options.block} x {options.block} blocks",
         sizes=sizes,
         forms=[],
