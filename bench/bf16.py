@@ -62,6 +62,12 @@ def main():
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--conversion", action="store_true")
     options = parser.parse_args()
+    if options.pairs < 1 or options.rounds < 1:
+        parser.error("--pairs and --rounds: 1 and more")
+    if not os.access(options.program, os.X_OK):
+        parser.error(f"--program {options.program}: no program")
+    if not os.path.isdir(os.path.dirname(os.path.abspath(options.out))):
+        parser.error(f"--out {options.out}: its folder does not exist")
     result = {"schema": 1, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv)}
     with tempfile.TemporaryDirectory() as folder:
         if options.conversion:

@@ -52,8 +52,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return bound->problem.a.dtype == SPK_BF16 ? narrow_execute_bf16(bound, args) : narrow_execute_f16(bound, args);
 }
 
-#define NARROW_OPS                                                                                                          \
-    {                                                                                                                       \
-        .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run,                     \
-        .source_hash = SPK_SOURCE_HASH                                                                                      \
+#define NARROW_OPS                                                                                                                     \
+    {                                                                                                                                  \
+        .applicable = applicable, .predict_us = predict_us, .bind = bind, .unbind = unbind, .run = run, .source_hash = SPK_SOURCE_HASH \
     }

@@ -47,7 +47,7 @@ SPK_INLINE void S(narrow_fetch)(const S(narrow_job) *job, int64_t p)
 /* h rows, n columns of B; constants where this is inlined. */
 SPK_INLINE void S(narrow_along_k)(const S(narrow_job) *job, const int h, const int n)
 {
-    const int step_bytes = h * T(lanes) * (int)sizeof(STORED);
+    const int step_bytes = h * T(lanes) *(int)sizeof(STORED);
     T(vec) acc[8][4];
 #pragma GCC unroll 8
     for (int r = 0; r < h; r++)

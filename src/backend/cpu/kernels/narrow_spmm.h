@@ -62,7 +62,7 @@ static void S(narrow_rows_of_block_row)(const S(narrow_run) *run, S(narrow_job) 
     const narrow_way way = run->state->way;
     const bool along_k = way == NARROW_ALONG_K, along_rows = way == NARROW_ALONG_ROWS, whole = job.depth <= T(lanes);
     if (job.n < 1 || job.n > NARROW_COLUMNS)
-        __builtin_unreachable(); /* narrow_applicable */
+        __builtin_unreachable();                                                   /* narrow_applicable */
     const int n = (int)job.n, unit = along_rows ? T(lanes) : 1;                    /* rows of a vector of sums */
     const int columns = way == NARROW_ALONG_N ? (n + T(lanes) - 1) / T(lanes) : n; /* vectors of sums a row, or a vector of rows */
     const int units = (int)(rows + unit - 1) / unit, most = narrow_most(way, whole, n, T(lanes)), tiles = (units + most - 1) / most,

@@ -27,8 +27,7 @@ enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };
 /* The tunables of a row. */
 typedef struct tile_tunables {
     /* pack 0: B is read in place (and converted by the tiles); 1: copied into panels; 2: so are the values, as tiles read them; 3: as 0,
-     * and tiles fetch the next
-     * panel's rows of B; 4: as 1, and tiles fetch the next block row's values */
+     * and tiles fetch the next panel's rows of B; 4: as 1, and tiles fetch the next block row's values */
     int nv, pack, group;
 } tile_tunables;
 #define TILE_TUNED(row, params) ((tile_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, PACK), SPK_TUNED(row, params, GROUP)})

@@ -1,6 +1,6 @@
 /* Template of a tiled SpMM, after vector.h, epilogue_body.h, tile_micro.h, tile_pack.h (or tile_pairs.h), tile_values.h and tile_plan.h:
- * bind and run. Tiles read REAL: where STORED is something else, B and the values are always copied, and D may be of either. A step along K
- * is a row of B, or with TILE_PAIRED two. */
+ * bind and run. Tiles multiply REAL. Where STORED is something else, the values are always copied, B is copied or converted by the tiles,
+ * and D may be of either. A step along K is a row of B, or with TILE_PAIRED two. */
 
 enum { S(converts) = sizeof(STORED) != sizeof(REAL) };
 
@@ -485,7 +485,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
         for (int64_t block = 0; block <= longest; block++)
             state->order[block] = (int32_t)block;
     }
-    state->by_row = S(converts) && !cut->packed && cut->panels <= 2 && bound->view.col_stride == 1 &&
+    state->by_row = S(converts) &&!cut->packed && cut->panels <= 2 && bound->view.col_stride == 1 &&
                     bound->view.row_stride == bound->view.block_cols; /* else panel after panel converts them again */
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
     bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
