@@ -37,6 +37,21 @@ def spread(ratios):
     return {"least": min(ratios), "median": statistics.median(ratios), "most": max(ratios)}
 
 
+def beside_f32(options, store, result):
+    result["bf16"] = []
+    for case in CASES:
+        pairs = []
+        for _ in range(options.pairs):
+            document, f32 = race(options.program, store, case, "f32", options.rounds, ROWS["f32"])
+            pairs.append({**f32, **race(options.program, store, case, "bf16", options.rounds, ROWS["bf16"])[1]})
+        result["commit"], result["device"] = document["commit"], document["device"]
+        names = [name for name in ",".join(ROWS.values()).split(",") if all(name in pair for pair in pairs)]
+        made = {**case, "n": 512, "pairs": options.pairs, "us": {name: statistics.median(pair[name] for pair in pairs) for name in names},
+                "over_spmm_bf16_avx512": {name: spread([pair[name] / pair["spmm_bf16_avx512"] for pair in pairs]) for name in names if name != "spmm_bf16_avx512"}}
+        result["bf16"].append(made)
+        print(json.dumps(made), flush=True)
+
+
 def by_conversion(options, store, result):
     result["conversion"] = []
     for size in CONVERSION:
@@ -70,21 +85,7 @@ def main():
         parser.error(f"--out {options.out}: its folder does not exist")
     result = {"schema": 1, "date": datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"), "command": " ".join(sys.argv)}
     with tempfile.TemporaryDirectory() as folder:
-        if options.conversion:
-            by_conversion(options, folder + "/store.db", result)
-        else:
-            result["bf16"] = []
-        for case in [] if options.conversion else CASES:
-            pairs = []
-            for _ in range(options.pairs):
-                document, f32 = race(options.program, folder + "/store.db", case, "f32", options.rounds, ROWS["f32"])
-                pairs.append({**f32, **race(options.program, folder + "/store.db", case, "bf16", options.rounds, ROWS["bf16"])[1]})
-            result["commit"], result["device"] = document["commit"], document["device"]
-            names = [name for name in ",".join(ROWS.values()).split(",") if all(name in pair for pair in pairs)]
-            made = {**case, "n": 512, "pairs": options.pairs, "us": {name: statistics.median(pair[name] for pair in pairs) for name in names},
-                    "over_spmm_bf16_avx512": {name: spread([pair[name] / pair["spmm_bf16_avx512"] for pair in pairs]) for name in names if name != "spmm_bf16_avx512"}}
-            result["bf16"].append(made)
-            print(json.dumps(made), flush=True)
+        (by_conversion if options.conversion else beside_f32)(options, folder + "/store.db", result)
     with open(options.out, "w", encoding="utf-8") as out:
         json.dump(result, out, indent=1)
         out.write("\n")

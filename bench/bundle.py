@@ -8,8 +8,9 @@
     bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
 
 A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
-libraries. A processor wants 1.5 s and more: with less, operands that should be cold lie in a large last cache. There, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
-the winner stay out, and are tuned where they are met; so does evidence that is provisional. The rest keeps the best few candidates of each.
+libraries. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
+the winner stay out, and are tuned where they are met; so does evidence that is provisional. The rest keeps the best few candidates of each. A processor
+wants a budget of 1.5 s and more: with less, operands that should be cold lie in a large last cache.
 """
 import argparse
 import json

@@ -1,4 +1,4 @@
-/* One column, values beyond the caches: how the product's rate compares with the rate at which the same threads read the same values. They
+/* One column, many values: how the product's rate compares with the rate at which the same threads read the same values. They
  * take turns, and a ratio is that of two neighbours in time. 16384 x 16384, half of the 64 x 64 blocks, own rows: 512 MiB in float32, 256
  * in bfloat16, which a larger last cache may hold. Prints JSON. Build and run: cmake --build --preset release --target bench_reading &&
  * build/release/bench/bench_reading [ROUNDS] */
