@@ -70,8 +70,8 @@ typedef struct T(tile_job) {
     int64_t depth;       /* columns of a block */
     int64_t edge_column; /* the last block column, which may overhang: */
     int64_t edge_depth;  /* its columns that exist */
-    /* cache lines to fetch of the next block, and the distance between them; 0: leave it to the hardware */
-    int64_t ahead_count, ahead_bytes;
+    /* cache lines to fetch of a later block, the distance between them, and how many blocks later; 0: leave it to the hardware */
+    int64_t ahead_count, ahead_bytes, ahead_blocks;
     const void *panel;    /* element (0, first column) of B, as the tiles read it */
     int64_t panel_stride; /* between rows of B in the panel */
     REAL *out;            /* h rows of w vectors */

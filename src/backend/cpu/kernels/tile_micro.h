@@ -101,6 +101,18 @@ SPK_INLINE void S(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
     }
 }
 
+/* Fetches the tile's rows of a later block than p: of what lies there where blocks are read as they are stored, even of the next block row.
+ */
+SPK_INLINE void S(tile_fetch)(const T(tile_job) *job, int64_t p)
+{
+    int64_t next = p + job->ahead_blocks;
+    if (job->positions != NULL)
+        next = job->positions[next < job->blocks ? next : job->blocks - 1];
+    const char *line = (const char *)(job->values + next * job->block_stride);
+    for (int64_t i = 0; i < job->ahead_count; i++)
+        __builtin_prefetch(line + i * job->ahead_bytes, 0, 3);
+}
+
 /* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time
  * with their own sums, so that enough independent multiplications are under way. */
 SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const bool exact)
@@ -116,15 +128,16 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
                 acc[i][r][j] = (T(vec)){0};
     int64_t p = 0;
     if (u > 1) /* only the last block of a row can be at the edge */
-        for (; p + u < job->blocks; p += u)
+        for (; p + u < job->blocks; p += u) {
+            if (job->ahead_count > 0)
+#pragma GCC unroll 4
+                for (int i = 0; i < u; i++)
+                    S(tile_fetch)(job, p + i);
             S(tile_blocks)(job, p, job->depth, h, w, u, exact, false, acc);
-    for (; p < job->blocks; p++) {
-        if (u == 1 && job->ahead_count > 0) {
-            const int64_t next = p + 1 < job->blocks ? p + 1 : 0;
-            const char *line = (const char *)(job->values + (job->positions != NULL ? job->positions[next] : next) * job->block_stride);
-            for (int64_t i = 0; i < job->ahead_count; i++)
-                __builtin_prefetch(line + i * job->ahead_bytes, 0, 3);
         }
+    for (; p < job->blocks; p++) {
+        if (u == 1 && job->ahead_count > 0)
+            S(tile_fetch)(job, p);
         const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
 #if TILE_FETCHES
         if (sizeof(STORED) == sizeof(REAL) && w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn) {

@@ -9,7 +9,7 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20 };
+enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20, TILE_AHEAD_BYTES = 4096 };
 
 /* What the tiles know of their elements and instructions. tile_micro.h defines one for its instance. */
 typedef struct tile_machine {
@@ -42,7 +42,7 @@ typedef struct tile_cut {
     bool packed;         /* B is copied into panels: where asked for, and where N is less than a vector */
     bool values;         /* each task copies the values of a few block rows */
     bool by_tile;        /* as its tiles read them; else as they are stored */
-    bool ahead;          /* the values of the next block are fetched ahead */
+    bool ahead;          /* the values come from beyond the second cache, and are fetched ahead */
     bool fused;          /* each task packs its own groups */
     bool fetches;        /* tiles fetch to the second cache what those of the next panel read of B, */
     bool fetches_values; /* what those of the next block row read of the values */
@@ -171,7 +171,7 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
-    cut.ahead = problem->cache == SPK_COLD && tile_row_bytes(problem, machine->element_bytes) > 16384;
+    cut.ahead = problem->cache == SPK_COLD || tile_row_bytes(problem, machine->element_bytes) * (double)grid_rows > threads * 1048576.0;
     cut.fetches = tuned.pack == 3;
     cut.fetches_values = tuned.pack == 4;
     cut.group = cut.fetches ? cut.panels : cut.values ? TILE_LARGEST_GROUP : tuned.group;

@@ -13,7 +13,7 @@ typedef struct S(tile_state) {
     /* of the workspace: packed panels (of each slice where it packs for itself), then values of each task, */
     int64_t panel_elements, value_elements;
     int64_t value_copies; /* so many times value_elements */
-    bool by_row;          /* a tile's rows of the values are converted when it is their turn */
+    bool by_row;          /* a tile's rows of the values are converted when it is their turn, and multiplied with all panels */
     int32_t *order;       /* 0, 1, 2 ...: the block columns of what lies there block by block */
 } S(tile_state);
 
@@ -46,6 +46,7 @@ typedef struct S(tile_worker) {
     /* of the values: */
     int64_t next_values; /* the block row that comes then, or -1 */
     int64_t fetched;     /* elements of it */
+    bool first_panel;    /* of those that a block row's values are read for: later ones find them in a near cache */
     T(tile_job) job;
 } S(tile_worker);
 
@@ -117,18 +118,14 @@ static void S(pack_task)(void *arg, int64_t task)
 #endif
 }
 
-/* What of the next block a tile of `height` rows fetches ahead: its rows where they are contiguous, else a line of each column. */
+/* What of a later block a tile of `height` rows fetches: its rows where they are contiguous, else a line of each column. */
 static void S(fetch_ahead)(T(tile_job) *job, int64_t height)
 {
-    enum { MOST_LINES = 8 }; /* the hardware follows from there */
-    if (job->col_stride == 1) {
-        const int64_t lines = (height * job->depth * (int64_t)sizeof(REAL) + 63) / 64;
-        job->ahead_bytes = 64;
-        job->ahead_count = lines < MOST_LINES ? lines : MOST_LINES;
-    } else {
-        job->ahead_bytes = job->col_stride * (int64_t)sizeof(REAL);
-        job->ahead_count = job->depth;
-    }
+    const int64_t element = (int64_t)sizeof(REAL), block = job->block_stride * element;
+    const bool lines = job->col_stride == 1 || height == job->col_stride;
+    job->ahead_bytes = lines ? 64 : job->col_stride * element;
+    job->ahead_count = lines ? tile_ceil(height * job->depth * element, 64) : job->depth;
+    job->ahead_blocks = tile_ceil(TILE_AHEAD_BYTES, block);
 }
 
 /* The blocks of a block row as they are stored. */
@@ -225,18 +222,13 @@ static void S(fetch_values)(S(tile_worker) *worker)
 }
 #endif
 
-/* A tile's rows of the block row's values: few enough to stay in the first cache, where a copy of the whole block row might not. */
-SPK_INLINE void S(convert_rows)(S(tile_worker) *worker, int64_t row, int64_t height)
+static T(tile_function) S(tile_of)(const S(tile_worker) *worker, int width, int height)
 {
-    const spk_bsr_view *view = &worker->run->bound->view;
-    T(tile_job) *job = &worker->job;
-    const int64_t *positions = view->positions != NULL ? view->positions + (job->columns - view->columns) : NULL;
-    job->values = worker->values;
-    job->positions = NULL;
-    job->block_stride = height * view->row_stride;
-    for (int64_t p = 0; p < job->blocks; p++)
-        S(widen_all)(worker->stored + (positions != NULL ? positions[p] : p) * view->block_stride + row * view->row_stride,
-                     job->block_stride, worker->values + p * job->block_stride);
+#if TILE_PAIRED
+    return (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1];
+#else
+    return (worker->run->state->cut.packed ? T(tiles) : S(tiles))[width - 1][height - 1];
+#endif
 }
 
 /* The tiles of the block row in the worker's job times its panel: `columns` columns from column0 on; into D, or the buffer where there is
@@ -258,16 +250,13 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
             job->row_stride = 1;
             job->col_stride = height;
             job->block_stride = height * job->depth;
-#if !TILE_PAIRED
-        } else if (run->state->by_row) {
-            S(convert_rows)(worker, row, height);
-#endif
         } else if (worker->values != NULL) {
             job->values = worker->values + row * job->row_stride;
             job->positions = NULL;
         } else if (job->blocks > 0 && !S(converts)) {
             job->values = (const REAL *)worker->stored + row * job->row_stride;
-            if (run->state->cut.ahead)
+            job->ahead_count = 0;
+            if (run->state->cut.ahead && worker->first_panel)
                 S(fetch_ahead)(job, height);
         }
         if (buffer != NULL) {
@@ -283,11 +272,7 @@ static void S(block_row)(S(tile_worker) *worker, const tile_split *split, int64_
         if (run->state->cut.fetches_values)
             S(fetch_values)(worker);
 #endif
-#if TILE_PAIRED
-        (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1](job);
-#else
-        (run->state->cut.packed ? T(tiles) : S(tiles))[width - 1][height - 1](job);
-#endif
+        S(tile_of)(worker, width, height)(job);
         row += height;
         if (buffer == NULL) {
             job->out += height * job->out_stride;
@@ -303,48 +288,107 @@ static int S(rows_of)(const spk_bound *bound, int64_t block_row)
     return row0 + bound->view.block_rows <= bound->problem.m ? bound->view.block_rows : (int)(bound->problem.m - row0);
 }
 
+/* A panel of B, and the columns of D that are made of it. */
+typedef struct S(tile_panel) {
+    int width; /* vectors */
+    int64_t column0, columns;
+    bool direct; /* sums go to D, not to a buffer */
+} S(tile_panel);
+
+/* Prepares the worker's job for a panel. */
+static S(tile_panel) S(start_panel)(S(tile_worker) *worker, int64_t panel)
+{
+    const S(tile_run) *run = worker->run;
+    const spk_problem *problem = &run->bound->problem;
+    const S(tile_state) *state = run->state;
+    T(tile_job) *job = &worker->job;
+    const bool in_place = !state->cut.packed;
+    S(tile_panel) at = {.width = (int)(state->starts[panel + 1] - state->starts[panel]), .column0 = state->starts[panel] * T(lanes)};
+    at.columns = problem->n - at.column0 < at.width * T(lanes) ? problem->n - at.column0 : at.width * T(lanes);
+    at.direct = run->plain && (in_place || at.columns == at.width * T(lanes));
+    if (problem->k == 0) { /* there may be no B */
+        job->panel = NULL;
+        job->panel_stride = 0;
+    } else if (in_place) {
+        job->panel = (const STORED *)run->args->b + at.column0;
+        job->panel_stride = problem->b.ld;
+    } else {
+        job->panel = S(packed_panel)(worker, panel);
+        job->panel_stride = at.width * T(lanes);
+    }
+    job->out_stride = at.direct ? problem->d.ld : at.width * T(lanes);
+    job->back = in_place ? at.width * T(lanes) - at.columns : 0; /* the last vector ends where B does */
+    job->alpha = at.direct ? (REAL)run->args->alpha : 1;
+    return at;
+}
+
 /* A batch of block rows times one panel. */
 static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, int64_t panel)
 {
     const S(tile_run) *run = worker->run;
     const spk_bound *bound = run->bound;
-    const spk_problem *problem = &bound->problem;
-    const S(tile_state) *state = run->state;
-    T(tile_job) *job = &worker->job;
-    const int64_t column0 = state->starts[panel] * T(lanes);
-    const int width = (int)(state->starts[panel + 1] - state->starts[panel]), split_width = state->cut.by_tile ? state->cut.width : width;
-    const int64_t columns = problem->n - column0 < width * T(lanes) ? problem->n - column0 : width * T(lanes);
-    const bool in_place = !state->cut.packed, direct = run->plain && (in_place || columns == width * T(lanes));
+    const S(tile_panel) at = S(start_panel)(worker, panel);
+    const int64_t height = bound->view.block_rows, end = last * height < bound->problem.m ? last * height : bound->problem.m;
+    const int split_width = run->state->cut.by_tile ? run->state->cut.width : at.width;
     const tile_split whole = tile_make_split(&T(machine), bound->view.block_rows, split_width);
     S(tile_buffer) buffer;
     buffer.held = 0;
-    if (problem->k == 0) { /* there may be no B */
-        job->panel = NULL;
-        job->panel_stride = 0;
-    } else if (in_place) {
-        job->panel = (const STORED *)run->args->b + column0;
-        job->panel_stride = problem->b.ld;
-    } else {
-        job->panel = S(packed_panel)(worker, panel);
-        job->panel_stride = width * T(lanes);
-    }
-    job->out_stride = direct ? problem->d.ld : width * T(lanes);
-    job->back = in_place ? width * T(lanes) - columns : 0; /* the last vector ends where B does */
-    job->alpha = direct ? (REAL)run->args->alpha : 1;
 #if TILE_FETCHES
-    if (state->cut.fetches)
+    if (run->state->cut.fetches)
         S(fetch_next)(worker);
 #endif
     for (int64_t block_row = first; block_row < last; block_row++) {
         const int rows = S(rows_of)(bound, block_row);
         const tile_split split = rows == bound->view.block_rows ? whole : tile_make_split(&T(machine), rows, split_width);
         S(start_block_row)(worker, block_row);
-        S(block_row)(worker, &split, block_row * bound->view.block_rows, width, column0, columns, direct ? NULL : &buffer);
+        S(block_row)(worker, &split, block_row * height, at.width, at.column0, at.columns, at.direct ? NULL : &buffer);
     }
     if (buffer.held > 0)
-        S(finish)(run, &buffer, job->out_stride, last * bound->view.block_rows < problem->m ? last * bound->view.block_rows : problem->m,
-                  column0, columns);
+        S(finish)(run, &buffer, worker->job.out_stride, end, at.column0, at.columns);
 }
+
+#if !TILE_PAIRED
+/* A tile's rows of the block row's values: few enough to stay in a near cache, where a copy of the whole block row might not. */
+static void S(convert_rows)(S(tile_worker) *worker, int64_t row, int64_t height)
+{
+    const spk_bsr_view *view = &worker->run->bound->view;
+    T(tile_job) *job = &worker->job;
+    const int64_t *positions = view->positions != NULL ? view->positions + (job->columns - view->columns) : NULL;
+    job->values = worker->values;
+    job->positions = NULL;
+    job->block_stride = height * view->row_stride;
+    for (int64_t p = 0; p < job->blocks; p++)
+        S(widen_all)(worker->stored + (positions != NULL ? positions[p] : p) * view->block_stride + row * view->row_stride,
+                     job->block_stride, worker->values + p * job->block_stride);
+}
+
+/* The tiles of a block row, each times the panels first to last - 1: what a tile has converted of the values is still near then. */
+static void S(convert_and_multiply)(S(tile_worker) *worker, int64_t block_row, int64_t first, int64_t last)
+{
+    const S(tile_run) *run = worker->run;
+    const spk_problem *problem = &run->bound->problem;
+    T(tile_job) *job = &worker->job;
+    const tile_split split = tile_make_split(&T(machine), S(rows_of)(run->bound, block_row), run->state->cut.width);
+    S(tile_buffer) buffer;
+    S(start_block_row)(worker, block_row);
+    int64_t row = 0, row0 = block_row * run->bound->view.block_rows;
+    for (int tile = 0; tile < split.tiles; tile++) {
+        const int height = split.low + (tile < split.taller);
+        S(convert_rows)(worker, row, height);
+        for (int64_t panel = first; panel < last; panel++) {
+            const S(tile_panel) at = S(start_panel)(worker, panel);
+            job->out = at.direct ? (REAL *)run->args->d + (row0 + row) * problem->d.ld + at.column0 : buffer.sums;
+            if (!at.direct && problem->d.layout == SPK_ROW_MAJOR)
+                S(fetch_for_epilogue)(run, row0 + row, height, at.column0, at.columns);
+            S(tile_of)(worker, at.width, height)(job);
+            buffer.held = height;
+            if (!at.direct)
+                S(finish)(run, &buffer, job->out_stride, row0 + row + height, at.column0, at.columns);
+        }
+        row += height;
+    }
+}
+#endif
 
 /* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
 static void S(pack_values)(const T(tile_job) *job, const tile_split *split, REAL *packed)
@@ -429,9 +473,17 @@ static void S(tile_task)(void *arg, int64_t task)
                 S(copy_values)(&worker, row);
             worker.next_values = row_end < last ? row_end : -1;
             worker.fetched = 0;
-            for (int64_t panel = row > from.row ? begin : begin + from.panel; panel < panel_end; panel++) {
+            const int64_t panel_begin = row > from.row ? begin : begin + from.panel;
+#if !TILE_PAIRED
+            if (state->by_row) {
+                S(convert_and_multiply)(&worker, row, panel_begin, panel_end);
+                continue;
+            }
+#endif
+            for (int64_t panel = panel_begin; panel < panel_end; panel++) {
                 worker.next_row = panel + 1 < panel_end ? row : row_end < last ? row_end : -1;
                 worker.next_panel = panel + 1 < panel_end ? panel + 1 : begin;
+                worker.first_panel = panel == panel_begin;
                 S(block_rows)(&worker, row, row_end, panel);
             }
         }
@@ -476,8 +528,14 @@ static spk_status S(tile_bind)(spk_bound *bound)
     for (int64_t row = 0; (cut->values || cut->fetches_values) && row < bound->view.grid_rows; row++)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
-    const int64_t block_elements =
+    state->by_row =
+        S(converts) &&!TILE_PAIRED && !cut->packed && bound->view.col_stride == 1 && bound->view.row_stride == bound->view.block_cols;
+    int64_t block_elements =
         T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
+    if (state->by_row) {
+        const int64_t tallest = tile_height(&T(machine), cut->width);
+        block_elements = bound->view.block_cols * (tallest < bound->view.block_rows ? tallest : bound->view.block_rows);
+    }
     if (cut->values)
         state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
     if (cut->fetches_values) {
@@ -485,8 +543,6 @@ static spk_status S(tile_bind)(spk_bound *bound)
         for (int64_t block = 0; block <= longest; block++)
             state->order[block] = (int32_t)block;
     }
-    state->by_row = S(converts) &&!cut->packed && cut->panels <= 2 && bound->view.col_stride == 1 &&
-                    bound->view.row_stride == bound->view.block_cols; /* else panel after panel converts them again */
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
     bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
                                                      cut->slices * cut->parts * state->value_copies * state->value_elements);
