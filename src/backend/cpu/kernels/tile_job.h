@@ -78,6 +78,7 @@ typedef struct T(tile_job) {
     int64_t out_stride;
     int64_t back; /* so many columns of the last of several vectors are of the vector before, too: both make and store the same sums */
     REAL alpha;
+    bool adds; /* to what is in out */
 #if TILE_FETCHES
     /* what later tiles read: a line at each step of those of fetch_blocks blocks whose number is fetch_turn in fetch_mask, from `fetch` on
      */

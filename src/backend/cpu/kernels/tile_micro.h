@@ -2,8 +2,32 @@
  * in registers. Elements of A are read one at a time through the view's strides, so that both block layouts and both orientations run the
  * same code. After stored_half.h it makes tiles that read B as 16-bit numbers, and the values as float. */
 
-SPK_INLINE T(vec) S(tile_row)(const STORED *b, const int part)
+/* Where vector j of w begins in a row of the panel. */
+SPK_INLINE int64_t S(tile_column)(int64_t back, const int j, const int w)
 {
+    return j * T(lanes) - (!TILE_PAIRED && j > 0 && j == w - 1 ? back : 0);
+}
+
+/* Whether B can lie in memory as bfloat16, two of which one load brings to where floats have their upper halves. */
+#undef TILE_HAS_TWINS
+#if defined(STORED_BF16) && STORED_BF16 && !TILE_PAIRED && VECTOR_BYTES >= 32
+#define TILE_HAS_TWINS 1
+typedef uint32_t S(raw_words) __attribute__((vector_size(VECTOR_BYTES), aligned(2), may_alias));
+#else
+#define TILE_HAS_TWINS 0
+#endif
+
+SPK_INLINE T(vec) S(tile_row)(const STORED *b, const int64_t back, const int j, const int w, const int part, const int form)
+{
+#if TILE_HAS_TWINS
+    if (form == TILE_TWINS && (j | 1) < w) {
+        const T(words) both = *(const S(raw_words) *)(b + (j & ~1) * T(lanes));
+        return (T(vec))((j & 1) != 0 ? both & 0xffff0000 : both << 16);
+    }
+#else
+    (void)form;
+#endif
+    b += S(tile_column)(back, j, w);
 #if TILE_PAIRED
     return part == TILE_FIRST    ? (T(vec))((T(words))T(load)(b) << 16)
            : part == TILE_SECOND ? (T(vec))((T(words))T(load)(b) >> 16 << 16)
@@ -14,11 +38,19 @@ SPK_INLINE T(vec) S(tile_row)(const STORED *b, const int part)
 #endif
 }
 
-/* Where vector j of w begins in a row of the panel. */
-SPK_INLINE int64_t S(tile_column)(int64_t back, const int j, const int w)
+#if TILE_HAS_TWINS
+/* The lower or upper half of the columns of which `even` and `odd` hold every second one. */
+SPK_INLINE T(vec) S(tile_zip)(T(vec) even, T(vec) odd, const int half)
 {
-    return j * T(lanes) - (!TILE_PAIRED && j > 0 && j == w - 1 ? back : 0);
+#if VECTOR_BYTES == 64
+    return half == 0 ? __builtin_shufflevector(even, odd, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+                     : __builtin_shufflevector(even, odd, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+#else
+    return half == 0 ? __builtin_shufflevector(even, odd, 0, 8, 1, 9, 2, 10, 3, 11)
+                     : __builtin_shufflevector(even, odd, 4, 12, 5, 13, 6, 14, 7, 15);
+#endif
 }
+#endif
 
 SPK_INLINE T(vec) S(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, const int part)
 {
@@ -44,7 +76,7 @@ SPK_INLINE T(vec) S(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
         T(vec) row[6];                                                                                              \
         _Pragma("GCC unroll 6")                                                                                     \
         for (int j = 0; j < w; j++)                                                                                 \
-            row[j] = S(tile_row)(b[i] + S(tile_column)(back, j, w), part);                                          \
+            row[j] = S(tile_row)(b[i], back, j, w, part, form);                                                     \
         _Pragma("GCC unroll 28")                                                                                    \
         for (int r = 0; r < h; r++) {                                                                               \
             _Pragma("GCC unroll 6")                                                                                 \
@@ -55,7 +87,7 @@ SPK_INLINE T(vec) S(tile_multiply)(T(vec) sum, const REAL *element, T(vec) row, 
 /* clang-format on */
 
 /* Blocks p .. p + u - 1, none of them at the edge, or one that may be. fetches: as the job says of block p. */
-SPK_INLINE void S(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, const bool exact,
+SPK_INLINE void S(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth, const int h, const int w, const int u, const int form,
                                const bool fetches, T(vec) acc[4][T(tallest)][T(widest)])
 {
     const int64_t row_stride = job->row_stride, col_stride = job->col_stride, panel_stride = job->panel_stride, back = job->back;
@@ -81,7 +113,7 @@ SPK_INLINE void S(tile_blocks)(const T(tile_job) *job, int64_t p, int64_t depth,
     for (int64_t k = depth; k > 0; k--) {
 #pragma GCC unroll 4
         for (int i = 0; i < u; i++) {
-            if (exact) {
+            if (form == TILE_EXACT) {
                 TILE_STEP(TILE_FIRST)
                 TILE_STEP(TILE_SECOND)
             } else {
@@ -115,7 +147,7 @@ SPK_INLINE void S(tile_fetch)(const T(tile_job) *job, int64_t p)
 
 /* h and w are constants where this is inlined: the loops over them unroll and acc lives in registers. Small tiles take u blocks at a time
  * with their own sums, so that enough independent multiplications are under way. */
-SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const bool exact)
+SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const int form)
 {
     const int u = tile_blocks_at_once(h, w);
     T(vec) acc[4][T(tallest)][T(widest)];
@@ -133,7 +165,7 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
 #pragma GCC unroll 4
                 for (int i = 0; i < u; i++)
                     S(tile_fetch)(job, p + i);
-            S(tile_blocks)(job, p, job->depth, h, w, u, exact, false, acc);
+            S(tile_blocks)(job, p, job->depth, h, w, u, form, false, acc);
         }
     for (; p < job->blocks; p++) {
         if (u == 1 && job->ahead_count > 0)
@@ -141,14 +173,15 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
         const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
 #if TILE_FETCHES
         if (sizeof(STORED) == sizeof(REAL) && w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn) {
-            S(tile_blocks)(job, p, depth, h, w, 1, exact, true, acc);
+            S(tile_blocks)(job, p, depth, h, w, 1, form, true, acc);
             continue;
         }
 #endif
-        S(tile_blocks)(job, p, depth, h, w, 1, exact, false, acc);
+        S(tile_blocks)(job, p, depth, h, w, 1, form, false, acc);
     }
     REAL *out = job->out;
     const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
+    const bool adds = sizeof(STORED) != sizeof(REAL) && job->adds;
     const int64_t out_stride = job->out_stride, back = job->back;
 #pragma GCC unroll 28
     for (int r = 0; r < h; r++) {
@@ -158,8 +191,22 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
 #pragma GCC unroll 3
             for (int i = 1; i < u; i++)
                 sum += acc[i][r][j];
-            T(store)(out + S(tile_column)(back, j, w), alpha * sum);
+            acc[0][r][j] = alpha * sum;
         }
+        T(vec) made[6]; /* all before the first store: the last two vectors may share columns */
+#pragma GCC unroll 6
+        for (int j = 0; j < w; j++) {
+            made[j] = acc[0][r][j];
+#if TILE_HAS_TWINS
+            if (form == TILE_TWINS && (j | 1) < w)
+                made[j] = S(tile_zip)(acc[0][r][j & ~1], acc[0][r][j | 1], j & 1);
+#endif
+            if (adds)
+                made[j] += T(load)(out + S(tile_column)(back, j, w));
+        }
+#pragma GCC unroll 6
+        for (int j = 0; j < w; j++)
+            T(store)(out + S(tile_column)(back, j, w), made[j]);
         out += out_stride;
     }
 }
@@ -167,7 +214,7 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
 #define TILE(h, w)                                        \
     static void S(tile_##h##x##w)(const T(tile_job) *job) \
     {                                                     \
-        S(tile)(job, h, w, false);                        \
+        S(tile)(job, h, w, TILE_PLAIN);                   \
     }
 TILE_LIST(TILE)
 #undef TILE
@@ -177,11 +224,24 @@ TILE_LIST(TILE)
 static const T(tile_function) S(tiles)[T(widest)][T(tallest)] = {TILE_LIST(TILE)};
 #undef TILE
 
+#if TILE_HAS_TWINS
+#define TILE(h, w)                                         \
+    static void S(twins_##h##x##w)(const T(tile_job) *job) \
+    {                                                      \
+        S(tile)(job, h, w, TILE_TWINS);                    \
+    }
+TILE_LIST(TILE)
+#undef TILE
+#define TILE(h, w) [w - 1][h - 1] = S(twins_##h##x##w),
+static const T(tile_function) S(twin_tiles)[T(widest)][T(tallest)] = {TILE_LIST(TILE)};
+#undef TILE
+#endif
+
 #if TILE_PAIRED
 #define TILE(h, w)                                         \
     static void S(exact_##h##x##w)(const T(tile_job) *job) \
     {                                                      \
-        S(tile)(job, h, w, true);                          \
+        S(tile)(job, h, w, TILE_EXACT);                    \
     }
 TILE_LIST(TILE)
 #undef TILE

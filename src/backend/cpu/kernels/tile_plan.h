@@ -9,7 +9,14 @@
 
 #include "backend/cpu/cpu.h"
 
-enum { TILE_BUFFER_ROWS = 32, TILE_PACK_ROWS = 32, TILE_LARGEST_GROUP = 16, TILE_MOST_VALUE_BYTES = 1 << 20, TILE_AHEAD_BYTES = 4096 };
+enum {
+    TILE_BUFFER_ROWS = 32,
+    TILE_PACK_ROWS = 32,
+    TILE_LARGEST_GROUP = 16,
+    TILE_MOST_VALUE_BYTES = 1 << 20,
+    TILE_AHEAD_BYTES = 4096,
+    TILE_CONVERTED_BYTES = 8192
+};
 
 /* What the tiles know of their elements and instructions. tile_micro.h defines one for its instance. */
 typedef struct tile_machine {
@@ -20,6 +27,10 @@ typedef struct tile_machine {
     int step;              /* columns of A, and rows of B, that a multiply-add takes: an element holds so many numbers */
     bool fused;            /* a multiply-add is one instruction */
 } tile_machine;
+
+/* How a tile reads: as it lies; pairs number by number, which is exact; two vectors of bfloat16 in one load, the even columns in one and
+ * the odd ones in the other, where B is read in place. */
+enum { TILE_PLAIN, TILE_EXACT, TILE_TWINS };
 
 /* What a tile multiplies at once: a step along K, or, where a step is a pair of numbers, its first or its second alone. */
 enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };

@@ -34,6 +34,7 @@ typedef struct S(tile_worker) {
     REAL *panels;         /* where packed panels lie, one after another, each of K rows */
     int64_t panels_start; /* the vector with which they begin */
     const STORED *stored; /* the values of a block row: element (0, 0) of the block at position 0 */
+    int64_t first_block;  /* of that row, in the index */
     REAL *values;         /* where a copy of them lies that the tiles read; NULL: they read what is stored */
 #if TILE_PAIRED
     S(pair_least) found; /* of B's numbers that it packed */
@@ -138,6 +139,7 @@ static void S(start_block_row)(S(tile_worker) *worker, int64_t block_row)
     job->columns = view->columns + first;
     job->positions = view->positions != NULL ? view->positions + first : NULL;
     worker->stored = worker->run->args->a;
+    worker->first_block = first;
     if (view->positions == NULL && job->blocks > 0) /* else there may be no values */
         worker->stored += first * view->block_stride;
 }
@@ -165,12 +167,17 @@ SPK_INLINE void S(fetch_for_epilogue)(const S(tile_run) *run, int64_t row, int64
         S(fetch_piece)(problem, run->args->c, problem->c.ld, row, rows, column, columns);
 }
 
+/* `rows` rows of sums become rows of D. */
+static void S(finish_rows)(const S(tile_run) *run, REAL *sums, int64_t stride, int64_t row, int64_t rows, int64_t column0, int64_t columns)
+{
+    const spk_problem *problem = &run->bound->problem;
+    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, sums, stride, row, rows, column0, columns);
+}
+
 /* The buffer's rows, the last of which is row end - 1 of D. */
 static void S(finish)(const S(tile_run) *run, S(tile_buffer) *buffer, int64_t out_stride, int64_t end, int64_t column0, int64_t columns)
 {
-    const spk_problem *problem = &run->bound->problem;
-    (problem->d.dtype == problem->a.dtype ? S(epilogue) : T(epilogue))(problem, run->args, buffer->sums, out_stride, end - buffer->held,
-                                                                       buffer->held, column0, columns);
+    S(finish_rows)(run, buffer->sums, out_stride, end - buffer->held, buffer->held, column0, columns);
     buffer->held = 0;
 }
 
@@ -227,6 +234,10 @@ static T(tile_function) S(tile_of)(const S(tile_worker) *worker, int width, int 
 #if TILE_PAIRED
     return (worker->exact ? T(exact_tiles) : T(tiles))[width - 1][height - 1];
 #else
+#if TILE_HAS_TWINS
+    if (!worker->run->state->cut.packed && worker->job.back == 0)
+        return S(twin_tiles)[width - 1][height - 1];
+#endif
     return (worker->run->state->cut.packed ? T(tiles) : S(tiles))[width - 1][height - 1];
 #endif
 }
@@ -348,42 +359,59 @@ static void S(block_rows)(S(tile_worker) *worker, int64_t first, int64_t last, i
 }
 
 #if !TILE_PAIRED
-/* A tile's rows of the block row's values: few enough to stay in a near cache, where a copy of the whole block row might not. */
+/* A tile's rows of the job's blocks, converted one after another. */
 static void S(convert_rows)(S(tile_worker) *worker, int64_t row, int64_t height)
 {
     const spk_bsr_view *view = &worker->run->bound->view;
     T(tile_job) *job = &worker->job;
-    const int64_t *positions = view->positions != NULL ? view->positions + (job->columns - view->columns) : NULL;
+    const int64_t first = job->columns - view->columns;
+    const int64_t *positions = view->positions != NULL ? view->positions + first : NULL;
     job->values = worker->values;
     job->positions = NULL;
     job->block_stride = height * view->row_stride;
     for (int64_t p = 0; p < job->blocks; p++)
-        S(widen_all)(worker->stored + (positions != NULL ? positions[p] : p) * view->block_stride + row * view->row_stride,
+        S(widen_all)(worker->stored + (positions != NULL ? positions[p] : first - worker->first_block + p) * view->block_stride +
+                         row * view->row_stride,
                      job->block_stride, worker->values + p * job->block_stride);
 }
 
-/* The tiles of a block row, each times the panels first to last - 1: what a tile has converted of the values is still near then. */
+/* The tiles of a block row, each times the panels first to last - 1, a few blocks at a time: what was converted of them is in the first
+ * cache then. Sums wait in the buffer for the next few blocks; where it cannot hold those of all panels, the tile takes all blocks at once,
+ * whose values stay in the second cache. */
 static void S(convert_and_multiply)(S(tile_worker) *worker, int64_t block_row, int64_t first, int64_t last)
 {
     const S(tile_run) *run = worker->run;
     const spk_problem *problem = &run->bound->problem;
+    const int64_t *starts = run->state->starts, row0 = block_row * run->bound->view.block_rows;
+    const bool to_buffer = !run->plain;
     T(tile_job) *job = &worker->job;
     const tile_split split = tile_make_split(&T(machine), S(rows_of)(run->bound, block_row), run->state->cut.width);
     S(tile_buffer) buffer;
     S(start_block_row)(worker, block_row);
-    int64_t row = 0, row0 = block_row * run->bound->view.block_rows;
-    for (int tile = 0; tile < split.tiles; tile++) {
+    const int64_t blocks = job->blocks;
+    const int32_t *columns = job->columns;
+    for (int64_t tile = 0, row = row0; tile < split.tiles; tile++) {
         const int height = split.low + (tile < split.taller);
-        S(convert_rows)(worker, row, height);
-        for (int64_t panel = first; panel < last; panel++) {
-            const S(tile_panel) at = S(start_panel)(worker, panel);
-            job->out = at.direct ? (REAL *)run->args->d + (row0 + row) * problem->d.ld + at.column0 : buffer.sums;
-            if (!at.direct && problem->d.layout == SPK_ROW_MAJOR)
-                S(fetch_for_epilogue)(run, row0 + row, height, at.column0, at.columns);
-            S(tile_of)(worker, at.width, height)(job);
-            buffer.held = height;
-            if (!at.direct)
-                S(finish)(run, &buffer, job->out_stride, row0 + row + height, at.column0, at.columns);
+        const bool waits = to_buffer && height * (starts[last] - starts[first]) <= TILE_BUFFER_ROWS * T(widest);
+        const int64_t few = TILE_CONVERTED_BYTES / (height * run->bound->view.block_cols * (int64_t)sizeof(REAL));
+        const int64_t step = to_buffer && !waits && blocks > 0 ? blocks : few > 0 ? few : 1;
+        for (int64_t p = 0; p == 0 || p < blocks; p += step) {
+            job->columns = columns + p;
+            job->blocks = blocks - p < step ? blocks - p : step;
+            job->adds = p > 0;
+            S(convert_rows)(worker, row - row0, height);
+            REAL *sums = buffer.sums;
+            for (int64_t panel = first; panel < last; panel++) {
+                const S(tile_panel) at = S(start_panel)(worker, panel);
+                job->out = to_buffer ? sums : (REAL *)run->args->d + row * problem->d.ld + at.column0;
+                if (p == 0 && to_buffer && problem->d.layout == SPK_ROW_MAJOR)
+                    S(fetch_for_epilogue)(run, row, height, at.column0, at.columns);
+                S(tile_of)(worker, at.width, height)(job);
+                if (to_buffer && p + step >= blocks)
+                    S(finish_rows)(run, sums, job->out_stride, row, height, at.column0, at.columns);
+                if (waits)
+                    sums += height * job->out_stride;
+            }
         }
         row += height;
     }
@@ -529,7 +557,7 @@ static spk_status S(tile_bind)(spk_bound *bound)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
     state->by_row =
-        S(converts) &&!TILE_PAIRED && !cut->packed && bound->view.col_stride == 1 && bound->view.row_stride == bound->view.block_cols;
+        !TILE_PAIRED && !cut->packed && bound->view.col_stride == 1 && bound->view.row_stride == bound->view.block_cols && S(converts);
     int64_t block_elements =
         T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
     if (state->by_row) {
