@@ -290,6 +290,15 @@ static void print_skipped(const check_state *state)
     }
 }
 
+/* Whether the one kernel that was asked for ran no case, though it could have. */
+static bool nothing_checked(const series *s)
+{
+    for (int i = 0; i < s->state.row_count; i++)
+        if (s->state.rows[i].cases || check_row_skipped(&s->state.rows[i]))
+            return false;
+    return s->flags->params && s->state.row_count > 0 && s->state.next > 0;
+}
+
 static void print_summary(const series *s, double seconds)
 {
     const table_column columns[] = {{"kernel", false, 0, false},  {"kind", false, 1, false},
@@ -330,7 +339,11 @@ static int finish(series *s, double seconds, int code)
     json_put(root, "failures", json_integer(s->state.failures));
     json_put(root, "failed", json_incref(s->state.failed));
     json_put(root, "seconds", json_number(seconds));
-    return json_finish(s->app, root, code == EXIT_DONE && s->state.failures ? EXIT_SHORT : code);
+    code = json_finish(s->app, root, code == EXIT_DONE && s->state.failures ? EXIT_SHORT : code);
+    if (code == EXIT_DONE && nothing_checked(s))
+        return cli_fail(s->app, EXIT_SHORT, "--params: '%s' of %s was applicable in none of the cases: nothing was checked",
+                        s->flags->params, s->flags->kernel);
+    return code;
 }
 
 int cmd_check(cli *app, int argc, char **argv)

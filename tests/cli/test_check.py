@@ -68,6 +68,11 @@ class Check(CliTest):
         self.assertIn("is no combination of spmm_portable", self.cli(*arguments, "NV=2 DEPTH=1", code=2).stderr)
         self.assertIn("is no combination of spmm_portable", self.cli(*arguments, " ", code=2).stderr)
 
+    def test_params_that_never_apply(self):
+        """A combination that the row takes, but in no case."""
+        arguments = ["check", "--seed", "3", "--cases", "4", "--kernel", "spmm_portable", "--params", "PACK=2 GROUP=1"]
+        self.assertIn("nothing was checked", self.cli(*arguments, code=1).stderr)
+
     def test_all_params(self):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
 

@@ -57,6 +57,8 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     const cost_machine machine = cost_of_machine(device, tiles->fused);
     const int64_t lanes = tiles->lanes, element_bytes = tiles->element_bytes;
     const bool lines = lanes * element_bytes >= 64; /* a vector is a line of the cache */
+    const bool converts = tile_converts(problem);
+    const int64_t stored_bytes = converts ? 2 : element_bytes;
     const tile_cut cut = tile_make_cut(problem, tuned, device->executor.threads, tiles);
     if (cut.panels == 0 || problem->m == 0)
         return 0.1;
@@ -73,7 +75,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         const double block = split.taller * cost_of_tile_block(&machine, split.low + 1, w, depth) +
                              (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, w, depth) : 0);
         /* Each tile converts the rows of B that it reads where they lie. */
-        const double converted = !cut.packed && tile_converts(problem) ? depth * w * split.tiles : 0;
+        const double converted = !cut.packed && converts ? 0.6 * depth * w * split.tiles : 0;
         cycles += panels * (blocks * (block + converted) + rows * (25 + 22.0 * split.tiles));
     }
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
@@ -83,18 +85,20 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
     if (!cut.packed && cut.panels > 1)
-        cycles *= lines ? 1 + 3 / (depth + 2) : problem->b.ld * element_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1) : 1.15;
+        cycles *= lines                                     ? 1 + (converts ? 1.5 : 3) / (depth + 2)
+                  : problem->b.ld * stored_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1)
+                                                            : 1.15;
     if (cut.fetches)
         cycles *= 0.95;
     /* Values whose columns are contiguous: a tile takes a few elements of each of many lines. Copied values flow; the copy costs. */
-    if (cut.values && tile_converts(problem))
+    if (cut.values && converts)
         cycles += 0.4 * (double)cut.slices * value_bytes / (double)element_bytes;
     if (cut.by_tile)
         cycles = 0.96 * cycles + 1.5 * (double)cut.slices * value_bytes / (double)element_bytes;
     else if (!cut.values && !narrow_rows_contiguous(problem) && tile_block_rows(problem) >= 16)
         cycles *= depth >= 32 ? 1.28 : 1.08;
     if (cut.packed)
-        cycles += panel_bytes / (problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
+        cycles += panel_bytes / (converts ? 3 : problem->b.layout == SPK_ROW_MAJOR ? 6 : 4);
     /* A group wider than the second cache reads B from the third. */
     const double l2 = device->l2_bytes > 0 ? (double)device->l2_bytes : 512e3;
     if (panel_bytes / groups > l2 && !(lines && !cut.packed))
