@@ -74,8 +74,10 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
         const tile_split split = tile_make_split(tiles, tile_block_rows(problem), w);
         const double block = split.taller * cost_of_tile_block(&machine, split.low + 1, w, depth) +
                              (split.tiles - split.taller) * (split.low > 0 ? cost_of_tile_block(&machine, split.low, w, depth) : 0);
-        /* Each tile converts the rows of B that it reads where they lie. */
-        const double converted = !cut.packed && converts ? 0.6 * depth * w * split.tiles : 0;
+        /* Each tile converts the rows of B that it reads where they lie; or all tiles of a block row read a copy, and sums wait. */
+        const double converted = cut.packed || !converts ? 0
+                                 : cut.near              ? (1.5 * depth + tile_block_rows(problem)) * w
+                                                         : 0.6 * depth * w * split.tiles;
         cycles += panels * (blocks * (block + converted) + rows * (25 + 22.0 * split.tiles));
     }
     /* Values come once a group where a block row stays in the first cache, else once a panel. */
@@ -84,7 +86,7 @@ static inline double cost_of_tiles(const spk_problem *problem, const spk_device 
     cycles += value_bytes * (near / 40 + (cut.fetches_values ? 0 : groups / 30));
     /* B in place: rows far apart share few sets of the caches; the more so at powers of two, the less so where a vector is a line. */
     const double panel_bytes = (double)problem->k / tiles->step * (double)cut.vectors * (double)lanes * (double)element_bytes;
-    if (!cut.packed && cut.panels > 1)
+    if (!cut.packed && !cut.near && cut.panels > 1)
         cycles *= lines                                     ? 1 + (converts ? 1.5 : 3) / (depth + 2)
                   : problem->b.ld * stored_bytes % 512 == 0 ? (cut.vectors > 4 ? 1.5 : 1.1)
                                                             : 1.15;

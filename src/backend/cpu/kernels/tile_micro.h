@@ -181,7 +181,7 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
     }
     REAL *out = job->out;
     const REAL alpha = job->alpha; /* for all that the compiler knows, a store may change it */
-    const bool adds = sizeof(STORED) != sizeof(REAL) && job->adds;
+    const bool adds = job->adds;
     const int64_t out_stride = job->out_stride, back = job->back;
 #pragma GCC unroll 28
     for (int r = 0; r < h; r++) {

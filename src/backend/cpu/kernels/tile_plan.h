@@ -15,7 +15,8 @@ enum {
     TILE_LARGEST_GROUP = 16,
     TILE_MOST_VALUE_BYTES = 1 << 20,
     TILE_AHEAD_BYTES = 4096,
-    TILE_CONVERTED_BYTES = 8192
+    TILE_CONVERTED_BYTES = 8192,
+    TILE_NEAR_BYTES = 16384
 };
 
 /* What the tiles know of their elements and instructions. tile_micro.h defines one for its instance. */
@@ -38,7 +39,8 @@ enum { TILE_WHOLE, TILE_FIRST, TILE_SECOND };
 /* The tunables of a row. */
 typedef struct tile_tunables {
     /* pack 0: B is read in place (and converted by the tiles); 1: copied into panels; 2: so are the values, as tiles read them; 3: as 0,
-     * and tiles fetch the next panel's rows of B; 4: as 1, and tiles fetch the next block row's values */
+     * and tiles fetch the next panel's rows of B; 4: as 1, and tiles fetch the next block row's values; 5: as 0, but a few rows of B are
+     * converted at a time, for all tiles of a block row (tile_near.h) */
     int nv, pack, group;
 } tile_tunables;
 #define TILE_TUNED(row, params) ((tile_tunables){SPK_TUNED(row, params, NV), SPK_TUNED(row, params, PACK), SPK_TUNED(row, params, GROUP)})
@@ -57,6 +59,7 @@ typedef struct tile_cut {
     bool fused;          /* each task packs its own groups */
     bool fetches;        /* tiles fetch to the second cache what those of the next panel read of B, */
     bool fetches_values; /* what those of the next block row read of the values */
+    bool near;           /* B is copied in pieces that stay in the first cache */
 } tile_cut;
 
 static inline int64_t tile_ceil(int64_t a, int64_t b)
@@ -175,16 +178,19 @@ static inline tile_cut tile_make_cut(const spk_problem *problem, tile_tunables t
 {
     tile_cut cut = {.vectors = tile_ceil(problem->n, machine->lanes)};
     const int64_t grid_rows = tile_grid_rows(problem);
-    const bool pack = tuned.pack != 0 && tuned.pack != 3, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
+    const bool pack = tuned.pack != 0 && tuned.pack != 3 && tuned.pack != 5, serial = spk_problem_flops(problem) < TILE_SERIAL_FLOPS;
     const int64_t workers = serial ? 1 : threads;
     cut.panels = tile_ceil(cut.vectors, tuned.nv);
     cut.packed = pack || problem->n < machine->lanes;
     cut.width = cut.panels > 0 ? (int)tile_ceil(cut.vectors, cut.panels) : 1;
     cut.by_tile = tuned.pack == 2;
     cut.values = cut.by_tile || tile_converts(problem);
-    cut.ahead = problem->cache == SPK_COLD || tile_row_bytes(problem, machine->element_bytes) * (double)grid_rows > threads * 1048576.0;
+    cut.ahead = problem->cache == SPK_COLD || tile_row_bytes(problem, machine->element_bytes) * (double)grid_rows / threads +
+                                                      (double)problem->k * (double)problem->n * (double)machine->element_bytes >
+                                                  1048576.0;
     cut.fetches = tuned.pack == 3;
     cut.fetches_values = tuned.pack == 4;
+    cut.near = tuned.pack == 5;
     cut.group = cut.fetches ? cut.panels : cut.values ? TILE_LARGEST_GROUP : tuned.group;
     cut.parts = 1;
     /* Slices of the columns where they come out even: two a thread, against noise, unless the values are copied for each. */
@@ -208,15 +214,19 @@ static inline bool tile_applicable(const spk_problem *problem, tile_tunables tun
     const int nv = tuned.nv, height = tile_block_rows(problem);
     const int64_t vectors = tile_ceil(problem->n, machine->lanes);
     const bool converts = tile_converts(problem);
-    if (converts && tuned.pack < 2 && tuned.group > 1)
-        *why = "f16 and bf16 with PACK=0 and 1 always make large groups: GROUP=1 stands for them";
+    if (converts && tuned.pack != 2 && tuned.group > 1)
+        *why = "f16 and bf16 but with PACK=2 always make large groups: GROUP=1 stands for them";
     else if (converts && tuned.pack == 0 && vectors > 0 && problem->n < machine->lanes)
         *why = "less than a vector of columns is always copied: PACK=1 stands for it";
     else if (tuned.pack == 3 && problem->b.layout != SPK_ROW_MAJOR)
         *why = "PACK=3 reads rows of B in place: B must be row-major";
     else if (tuned.pack == 3 && tuned.group > 1)
         *why = "PACK=3 takes all panels together: GROUP=1 stands for them";
-    else if (tuned.pack > 2 && (height < 16 || vectors <= nv))
+    else if (tuned.pack == 5 && vectors > 0 && problem->n < machine->lanes)
+        *why = "less than a vector of columns is always copied: PACK=1 stands for it";
+    else if (tuned.pack == 5 && height < 16)
+        *why = "PACK=5 converts for several tiles of a block row: from block heights of 16 on";
+    else if ((tuned.pack == 3 || tuned.pack == 4) && (height < 16 || vectors <= nv))
         *why = "PACK=3 and 4 fetch for later tiles: from block heights of 16 and two panels on";
     else if (tuned.pack == 4 && problem->trans_a == SPK_TRANS)
         *why = "PACK=4 fetches values in the order in which they are stored";

@@ -15,6 +15,8 @@ typedef struct S(tile_state) {
     int64_t value_copies; /* so many times value_elements */
     bool by_row;          /* a tile's rows of the values are converted when it is their turn, and multiplied with all panels */
     int32_t *order;       /* 0, 1, 2 ...: the block columns of what lies there block by block */
+    /* of pieces of B: blocks, columns of a block, and elements that a task's copy and sums take */
+    int64_t near_blocks, near_depth, near_elements;
 } S(tile_state);
 
 typedef struct S(tile_run) {
@@ -36,6 +38,7 @@ typedef struct S(tile_worker) {
     const STORED *stored; /* the values of a block row: element (0, 0) of the block at position 0 */
     int64_t first_block;  /* of that row, in the index */
     REAL *values;         /* where a copy of them lies that the tiles read; NULL: they read what is stored */
+    REAL *near;           /* sums of a block row in a panel, then a piece of B */
 #if TILE_PAIRED
     S(pair_least) found; /* of B's numbers that it packed */
     bool exact;          /* pairs are not multiplied as such */
@@ -418,6 +421,10 @@ static void S(convert_and_multiply)(S(tile_worker) *worker, int64_t block_row, i
 }
 #endif
 
+#if !TILE_PAIRED
+#include "backend/cpu/kernels/tile_near.h"
+#endif
+
 /* The blocks of job, cut into tiles of rows: tile by tile, block by block, column by column. job->values is the block row's first row. */
 static void S(pack_values)(const T(tile_job) *job, const tile_split *split, REAL *packed)
 {
@@ -480,6 +487,8 @@ static void S(tile_task)(void *arg, int64_t task)
     if (state->value_elements > 0)
         worker.values =
             worker.panels + state->panel_elements * (cut->fused ? cut->slices : 1) + task * state->value_copies * state->value_elements;
+    if (cut->near)
+        worker.near = worker.panels + cut->slices * cut->parts * state->value_copies * state->value_elements + task * state->near_elements;
     if (cut->fused)
         worker.panels += slice * state->panel_elements;
     for (int64_t group = 0; group < groups; group++) {
@@ -512,6 +521,12 @@ static void S(tile_task)(void *arg, int64_t task)
                 worker.next_row = panel + 1 < panel_end ? row : row_end < last ? row_end : -1;
                 worker.next_panel = panel + 1 < panel_end ? panel + 1 : begin;
                 worker.first_panel = panel == panel_begin;
+#if !TILE_PAIRED
+                if (cut->near && S(converts)) {
+                    S(multiply_near)(&worker, row, panel);
+                    continue;
+                }
+#endif
                 S(block_rows)(&worker, row, row_end, panel);
             }
         }
@@ -556,8 +571,8 @@ static spk_status S(tile_bind)(spk_bound *bound)
     for (int64_t row = 0; (cut->values || cut->fetches_values) && row < bound->view.grid_rows; row++)
         if (bound->view.offsets[row + 1] - bound->view.offsets[row] > longest)
             longest = bound->view.offsets[row + 1] - bound->view.offsets[row];
-    state->by_row =
-        !TILE_PAIRED && !cut->packed && bound->view.col_stride == 1 && bound->view.row_stride == bound->view.block_cols && S(converts);
+    state->by_row = !TILE_PAIRED && !cut->packed && !cut->near && bound->view.col_stride == 1 &&
+                    bound->view.row_stride == bound->view.block_cols && S(converts);
     int64_t block_elements =
         T(machine).step == 1 ? bound->view.block_stride : bound->view.block_rows * tile_ceil(bound->view.block_cols, T(machine).step);
     if (state->by_row) {
@@ -566,14 +581,21 @@ static spk_status S(tile_bind)(spk_bound *bound)
     }
     if (cut->values)
         state->value_elements = tile_ceil(longest * block_elements, 16) * 16;
-    if (cut->fetches_values) {
+    if (cut->fetches_values || cut->near) {
         SPK_GOTO(spk_alloc(mem, (size_t)longest + 1, sizeof *state->order, &state->order));
         for (int64_t block = 0; block <= longest; block++)
             state->order[block] = (int32_t)block;
     }
+    if (cut->near) {
+        const int64_t most = TILE_NEAR_BYTES / (cut->width * VECTOR_BYTES), depth = bound->view.block_cols;
+        state->near_blocks = most > depth ? most / depth : 1;
+        state->near_depth = tile_ceil(depth, tile_ceil(depth, most));
+        state->near_elements = (bound->view.block_rows + state->near_blocks * state->near_depth) * cut->width * T(lanes);
+    }
     state->value_copies = cut->by_tile && S(converts) ? 2 : 1;
-    bound->workspace_bytes = sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
-                                                     cut->slices * cut->parts * state->value_copies * state->value_elements);
+    bound->workspace_bytes =
+        sizeof(REAL) * (size_t)(state->panel_elements * (cut->fused ? cut->slices : 1) +
+                                cut->slices * cut->parts * (state->value_copies * state->value_elements + state->near_elements));
     return SPK_OK;
 done:
     S(tile_unbind)(bound);
