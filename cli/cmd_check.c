@@ -290,7 +290,7 @@ static void print_skipped(const check_state *state)
     }
 }
 
-/* Whether the one kernel that was asked for ran no case, though it could have. */
+/* Whether --params was applicable in no case of any kernel that this machine can run. */
 static bool nothing_checked(const series *s)
 {
     for (int i = 0; i < s->state.row_count; i++)

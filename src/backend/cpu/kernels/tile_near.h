@@ -40,10 +40,11 @@ static void S(fetch_piece_of_b)(const S(tile_run) *run, const int32_t *columns, 
         const int64_t rows = S(rows_beside)(&run->bound->view, columns[piece.block + i], piece.k0, piece.depth);
         const int64_t k = columns[piece.block + i] * (int64_t)run->bound->view.block_cols + piece.k0;
         const int64_t first = tile * share, end = first + share < rows ? first + share : rows;
-        const char *line = (const char *)((const STORED *)run->args->b + (k + first) * problem->b.ld + at->column0);
-        for (int64_t row = first; row < end; row++, line += problem->b.ld * (int64_t)sizeof(STORED))
+        for (int64_t row = first; row < end; row++) {
+            const char *line = (const char *)((const STORED *)run->args->b + (k + row) * problem->b.ld + at->column0);
             for (int64_t byte = 0; byte < bytes; byte += 64)
                 __builtin_prefetch(line + byte, 0, 2);
+        }
     }
 }
 
@@ -101,7 +102,8 @@ static void S(multiply_near)(S(tile_worker) *worker, int64_t block_row, int64_t 
                 S(fetch_piece_of_b)(run, columns, next, &at, (int)tile, split.tiles);
             if (last && problem->d.layout == SPK_ROW_MAJOR)
                 S(fetch_for_epilogue)(run, row0 + row, height, at.column0, at.columns);
-            job->values = worker->values + piece.block * job->block_stride + row * job->row_stride + piece.k0 * job->col_stride;
+            if (piece.blocks > 0) /* else there may be no values */
+                job->values = worker->values + piece.block * job->block_stride + row * job->row_stride + piece.k0 * job->col_stride;
             job->out = sums + row * wide;
             T(tiles)[at.width - 1][height - 1](job);
             row += height;

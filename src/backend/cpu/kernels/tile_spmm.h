@@ -419,9 +419,7 @@ static void S(convert_and_multiply)(S(tile_worker) *worker, int64_t block_row, i
         row += height;
     }
 }
-#endif
 
-#if !TILE_PAIRED
 #include "backend/cpu/kernels/tile_near.h"
 #endif
 
