@@ -4,7 +4,7 @@
     bench/training.py --library build/release/libsparsek.so --out FILE [--rounds 21] [--rows 2048] [--columns 512] [--blocks 32,64,128] [--density 0.1]
 
 They take turns: a burst of runs each, after a pause in which the threads of the one before come to rest; the time of a burst is the median of its runs, a ratio
-that of two bursts of the same round. Own rows alone take part. Operands are warm. Needs Python alone.
+that of two bursts of the same round. Own rows alone take part. Operands are warm, and begin with a cache line. Needs Python alone.
 """
 import argparse
 import array
@@ -20,12 +20,16 @@ from race.bursts import document, in_turn, spread  # noqa: E402
 from race.case import Case  # noqa: E402
 from race.library import DTYPES, ROW, Library  # noqa: E402
 
+LINE = 64  # bytes
+
+
 def numbers(count, rng):
-    return array.array("f", [rng.uniform(-1, 1) for _ in range(count)])
+    return array.array("f", [rng.uniform(-1, 1) for _ in range(count + LINE // 4)])
 
 
 def address(numbers_of):
-    return numbers_of.buffer_info()[0]
+    """Where the first whole line begins: PyTorch's tensors begin with one, and vectors that straddle two cost SpMM a quarter."""
+    return -(-numbers_of.buffer_info()[0] // LINE) * LINE
 
 
 class Product:

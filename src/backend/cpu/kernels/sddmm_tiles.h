@@ -63,6 +63,7 @@ typedef struct S(sddmm_worker) {
     REAL *y, *sums;
     atomic_int *packed; /* of each block column and step: whether it is packed; of pairs, the least of its numbers */
     S(sddmm_x) x;
+    int64_t next; /* the block column that comes then, or -1 */
 } S(sddmm_worker);
 
 /* What is known of the step of a block column that begins with row k. */
@@ -174,6 +175,29 @@ static void S(sddmm_begin_slice)(S(sddmm_worker) *worker, const sddmm_piece *pie
         S(sddmm_pack_slice)(worker);
 }
 
+/* The block column of the stored block behind p; -1: it is of another slice, or there is none. */
+static int64_t S(sddmm_column_after)(const S(sddmm_worker) *worker, int64_t p)
+{
+    const spk_bound *bound = worker->run->bound;
+    if (p + 1 >= bound->view.nnzb)
+        return -1;
+    const int64_t column = bound->view.columns[p + 1];
+    return column >= worker->columns.begin && column < worker->columns.end ? column : -1;
+}
+
+#if TILE_FETCHES
+/* What a tile fetches to the second cache: its share of the same panel of the next block, a vector at each step of K. */
+static void S(sddmm_fetch)(const S(sddmm_worker) *worker, int64_t start, int64_t k0, int64_t depth, int tile, int width, T(tile_job) *job)
+{
+    job->fetch_blocks = worker->next >= 0 && tile < width;
+    if (job->fetch_blocks == 0)
+        return;
+    job->fetch = S(sddmm_panel)(worker, worker->next, start) + (k0 - worker->y0) * job->panel_stride + tile * depth * T(lanes);
+    job->fetch_columns = job->columns;
+    job->fetch_stride = T(lanes);
+}
+#endif
+
 /* A step of a strip of one stored block: the sums from X and the rows of Y from k0 on, beside those that are there already unless they are
  * the first. */
 static void S(sddmm_block)(const S(sddmm_worker) *worker, const tile_split *split, int64_t block_column, int64_t k0, int64_t depth,
@@ -205,6 +229,9 @@ static void S(sddmm_block)(const S(sddmm_worker) *worker, const tile_split *spli
         job.values = x->first;
         for (int tile = 0; tile < split->tiles; tile++) {
             const int height = split->low + (tile < split->taller);
+#if TILE_FETCHES
+            S(sddmm_fetch)(worker, start, k0, depth, tile, width, &job);
+#endif
             job.out = first ? sums : step;
             job.out_stride = first ? stride : job.panel_stride;
             tiles[width - 1][height - 1](&job);
@@ -252,8 +279,10 @@ static void S(sddmm_row)(S(sddmm_worker) *worker, const sddmm_piece *piece)
         const int64_t depth = worker->k1 - k0 < state->depth ? worker->k1 - k0 : state->depth;
         if (depth > 0)
             S(sddmm_take_x)(run, row0, rows.there, k0, depth, &worker->x);
-        for (int64_t p = piece->first; p < piece->last; p++)
+        for (int64_t p = piece->first; p < piece->last; p++) {
+            worker->next = S(sddmm_column_after)(worker, p);
             S(sddmm_block)(worker, &split, run->bound->view.columns[p], k0, depth, S(sddmm_sums)(worker, piece, p), begins);
+        }
         k0 += depth;
     }
     for (int64_t p = piece->first; state->runs.splits == 1 && run->k1 == run->bound->problem.k && p < piece->last; p++)

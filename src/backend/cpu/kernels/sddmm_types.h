@@ -2,6 +2,8 @@
 #include "backend/cpu/kernels/sddmm_plan.h"
 #include "base/half.h"
 
+#define TILE_FETCHES (VECTOR_BYTES >= 32) /* of Y, for the next block */
+
 #include "backend/cpu/kernels/type_f64.h"
 
 #include "backend/cpu/kernels/epilogue_body.h"

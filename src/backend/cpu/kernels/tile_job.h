@@ -4,9 +4,10 @@
 #define TILE_PAIRED 0
 #endif
 
-/* Tiles of several vectors that can fetch rows of B for later ones (tile_cut.fetches), in a loop of its own: a prefetch at each step would
- * cost short blocks 6 %. */
-#if VECTOR_BYTES == 64 && !TILE_PAIRED
+/* Tiles that can fetch rows of B for later ones (tile_cut.fetches), in a loop of its own: a prefetch at each step would cost short blocks
+ * 6 %. */
+#ifdef TILE_FETCHES /* the row says it */
+#elif VECTOR_BYTES == 64 && !TILE_PAIRED
 #define TILE_FETCHES 1
 #else
 #define TILE_FETCHES 0

@@ -172,7 +172,7 @@ SPK_INLINE void S(tile)(const T(tile_job) *job, const int h, const int w, const 
             S(tile_fetch)(job, p);
         const int64_t depth = job->columns[p] == job->edge_column ? job->edge_depth : job->depth;
 #if TILE_FETCHES
-        if (sizeof(STORED) == sizeof(REAL) && w > 1 && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn) {
+        if (sizeof(STORED) == sizeof(REAL) && u == 1 && p < job->fetch_blocks && (p & job->fetch_mask) == job->fetch_turn) {
             S(tile_blocks)(job, p, depth, h, w, 1, form, true, acc);
             continue;
         }
