@@ -38,6 +38,7 @@ typedef struct sddmm_state {
     int64_t chunk;                         /* rows of Y taken at a time: all, unless they are very many */
     int64_t depth, steps;                  /* of them a step, and steps */
     bool own;                              /* each worker packs Y for itself; else there is one slice, and one copy */
+    bool fetches;                          /* a tile fetches packed Y for the next block, as it is not in this core's second cache */
     sddmm_runs runs;
     int64_t workers;
     int64_t slice_columns;             /* of the largest slice */
@@ -82,11 +83,17 @@ static inline void sddmm_split_blocks(int64_t blocks, int block_rows, int64_t wa
     runs->splits = sddmm_cuts(blocks * runs->strips, wanted, steps);
 }
 
+/* What of Y stays in a second cache, bytes. */
+static inline double sddmm_near_bytes(int64_t l2_bytes)
+{
+    return l2_bytes > 0 ? (double)l2_bytes / 2 : 1 << 19;
+}
+
 /* Slices of the block columns: each in a second cache, and so many that workers read few numbers: of Y, which each packs for itself (a
  * worker reads a number, writes it, and reads it again), and of X, of which a slice reads the rows that have blocks there. */
 static inline int64_t sddmm_slices(int64_t l2_bytes, int64_t workers, int64_t columns, double y_bytes, double x_bytes, double blocks_a_row)
 {
-    const double cache = l2_bytes > 0 ? (double)l2_bytes / 2 : 1 << 19, own = (double)workers;
+    const double cache = sddmm_near_bytes(l2_bytes), own = (double)workers;
     double best = 0, slices = 1;
     const double tried[] = {1, sqrt(3 * y_bytes * own / (x_bytes + 1)), blocks_a_row, own};
     for (int i = 0; i < 4; i++) {
@@ -190,6 +197,8 @@ static inline spk_status sddmm_bind(spk_bound *bound, sddmm_tunables tuned, cons
                          view->grid_rows > 0 ? (double)view->nnzb / (double)view->grid_rows : 1);
     }
     sddmm_measure(bound, state, machine);
+    const bool shared = threads > 1 && !tuned.own; /* then most of it is in other cores' caches, or the last one */
+    state->fetches = shared || (double)(state->y_elements * machine->element_bytes) > sddmm_near_bytes(bound->device->l2_bytes);
     const spk_status status = sddmm_make_runs(&bound->device->mem, view, &state->runs);
     if (status != SPK_OK)
         sddmm_unbind(bound);

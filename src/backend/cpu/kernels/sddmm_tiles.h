@@ -280,7 +280,7 @@ static void S(sddmm_row)(S(sddmm_worker) *worker, const sddmm_piece *piece)
         if (depth > 0)
             S(sddmm_take_x)(run, row0, rows.there, k0, depth, &worker->x);
         for (int64_t p = piece->first; p < piece->last; p++) {
-            worker->next = S(sddmm_column_after)(worker, p);
+            worker->next = state->fetches ? S(sddmm_column_after)(worker, p) : -1;
             S(sddmm_block)(worker, &split, run->bound->view.columns[p], k0, depth, S(sddmm_sums)(worker, piece, p), begins);
         }
         k0 += depth;
