@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "cli.h"
 #include "help.h"
 
@@ -37,7 +38,7 @@ bool args_read_int(const char *text, int64_t *out)
 bool args_read_real(const char *text, double *out)
 {
     char *end = NULL;
-    double value = strtod(text, &end);
+    double value = spk_real(text, &end);
     if (end == text || *end || text[0] == ' ' || !isfinite(value))
         return false;
     *out = value;
@@ -157,10 +158,8 @@ bool args_kernels_known(const char *list, char *bad, int size)
 __attribute__((format(printf, 2, 3))) static int wrong(const args *a, const char *format, ...)
 {
     va_list list;
-    char *text = NULL;
     va_start(list, format);
-    if (vasprintf(&text, format, list) < 0)
-        text = NULL;
+    char *text = cli_vformat(format, list);
     va_end(list);
     fprintf(stderr, "sparsek %s: %s\nTry 'sparsek %s --help'.\n", a->command, text ? cli_clean(text) : "out of memory", a->command);
     free(text);
@@ -242,8 +241,10 @@ static int take_number(const args *a, const args_option *o, const char *text)
         return wrong(a, "--%s: '%s' is not a %s", o->name, text, o->kind == ARGS_INT ? "whole number" : "finite number");
     if (o->kind == ARGS_INT)
         value = (double)whole;
+    const bool percent = o->kind == ARGS_SHARE && value > o->high && value <= 100 && !strchr(text, '%');
     if (value < o->low || value > o->high)
-        return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);
+        return wrong(a, "--%s: %s is not between %.10g and %.10g%s%s%s", o->name, text, o->low, o->high, percent ? "; did you mean " : "",
+                     percent ? text : "", percent ? "%?" : "");
     if (o->kind == ARGS_INT)
         *(int64_t *)o->to = whole;
     else

@@ -93,6 +93,7 @@ const char *args_nearest(const char *text, const char *const *names, int count);
 const char *args_nearest_of(const char *text, const char *list);
 
 /* These know other programs' words too: float32 is f32, random is uniform. */
+const char *args_nearest_command(const char *text, const char *const *names, int count);
 const char *args_nearest_dtype(const char *text);
 const char *args_nearest_pattern(const char *text);
 const char *args_nearest_kernel(const char *text);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "cli.h"
 #include "operation.h"
 
@@ -40,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static char *more(char *text, const char *
     char added[256];
     va_list list;
     va_start(list, format);
-    vsnprintf(added, sizeof(added), format, list);
+    spk_vsnprintf(added, sizeof(added), format, list);
     va_end(list);
     char *longer = cli_format("%s%s", text, added);
     free(text);

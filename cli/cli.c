@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/free_memory.h"
 #include "files.h"
 #include "output.h"
@@ -40,10 +41,9 @@ const char *cli_clean(const char *text)
 /* "sparsek COMMAND: kind: message" */
 __attribute__((format(printf, 3, 0))) static void print_message(const cli *app, const char *kind, const char *format, va_list list)
 {
-    char *text = NULL;
-    if (vasprintf(&text, format, list) < 0)
-        text = NULL;
+    char *text = cli_vformat(format, list);
     progress_clear();
+    fflush(stdout); /* what was printed before stands before, where both go to one file */
     fprintf(stderr, "sparsek%s%s: %s%s\n", app->command[0] ? " " : "", app->command, kind, text ? cli_clean(text) : "out of memory");
     free(text);
 }
@@ -125,14 +125,25 @@ void *cli_alloc(size_t count, size_t size)
     return memory;
 }
 
+char *cli_vformat(const char *format, va_list list)
+{
+    va_list again;
+    va_copy(again, list);
+    const int length = spk_vsnprintf(NULL, 0, format, again);
+    va_end(again);
+    char *text = length < 0 ? NULL : malloc((size_t)length + 1);
+    if (text)
+        spk_vsnprintf(text, (size_t)length + 1, format, list);
+    return text;
+}
+
 char *cli_format(const char *format, ...)
 {
     va_list list;
-    char *text = NULL;
     va_start(list, format);
-    int length = vasprintf(&text, format, list);
+    char *text = cli_vformat(format, list);
     va_end(list);
-    if (length < 0) {
+    if (!text) {
         fputs("sparsek: out of memory\n", stderr);
         exit(EXIT_RESOURCES);
     }
@@ -170,7 +181,7 @@ void cli_common_options(args *a, cli *app, unsigned heeds)
          "how much to measure: the promising candidates, none, or all (default: measure)"},
         {"budget", 0, ARGS_REAL, &app->budget_s, "S", 0.001, 86400,
          heeds & HEEDS_EFFORT ? "seconds for measuring one problem (default: 2, on a GPU 5; none for --effort exhaustive)"
-                              : "seconds for measuring one problem (default: 2, on a GPU 5)"},
+                              : "seconds for measuring one problem (default: none; a race takes 5 to 20 s mostly, 300 s at most)"},
         {"store", 0, ARGS_FILE, &app->store, "FILE", 0, 0,
          "the store (default: SPARSEK_STORE, else store.db in SPARSEK_CACHE_DIR or the user's cache folder)"},
         {"only", 0, ARGS_KERNELS, &app->only, "NAMES", 0, 0, "only these kernels, comma-separated"},
@@ -203,6 +214,7 @@ static void on_log(void *user, int level, const char *message)
     if (level > 1 || app->quiet)
         return;
     progress_clear();
+    fflush(stdout);
     fprintf(stderr, "sparsek %s: warning: %s\n", app->command, cli_clean(message));
 }
 

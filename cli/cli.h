@@ -2,6 +2,7 @@
 #ifndef SPARSEK_CLI_H
 #define SPARSEK_CLI_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 
@@ -96,8 +97,9 @@ __attribute__((format(printf, 2, 3))) void cli_note(const cli *app, const char *
 /* Memory of the program: exits with code 5 where there is none. */
 void *cli_alloc(size_t count, size_t size);
 __attribute__((format(printf, 1, 2))) char *cli_format(const char *format, ...);
-char *cli_dashed(const char *name, int length); /* as options have it: "depth-v" of "depth_v" */
-char *cli_quoted(const char *word);             /* as a shell reads it as one word */
+__attribute__((format(printf, 1, 0))) char *cli_vformat(const char *format, va_list list); /* NULL where there is no memory */
+char *cli_dashed(const char *name, int length);                                            /* as options have it: "depth-v" of "depth_v" */
+char *cli_quoted(const char *word);                                                        /* as a shell reads it as one word */
 
 /* A text of unknown origin (a file's name, a file's content) as it may reach a terminal: control characters as \x1b. Valid for the next
  * few calls. */

@@ -19,7 +19,10 @@ static const char about[] =
     "timed again; --fresh races again. With --only or --exclude the evidence is kept as a class of its own.\n\n"
     "Times are medians in microseconds; the spread is half the distance between the quartiles. GFLOP/s count stored\n"
     "blocks only (2 x blocks x block size x n), for dense rows too. 'x dense' is the time of the fastest dense row\n"
-    "over this row's time. Rows that may not win here are measured all the same, and marked.";
+    "over this row's time. Rows that may not win here are measured all the same, and marked; one that is expected to\n"
+    "take many times as long as the best, and seconds, is left out (--all runs it).\n\n"
+    "A race measures every kernel to the end: mostly 5 to 20 s, whatever the budget of a tuning is. With --budget S it\n"
+    "takes S to 2 S seconds, and leaves out what does not fit. On a busy machine it may take longer, and says so.";
 
 static int parse(cli *app, bench_flags *f, int argc, char **argv)
 {
@@ -32,7 +35,8 @@ static int parse(cli *app, bench_flags *f, int argc, char **argv)
     const args_option race[] = {
         {"fresh", 0, ARGS_FLAG, &f->fresh, NULL, 0, 0, "race though the store knows the problem's class"},
         {"rounds", 0, ARGS_INT, &f->rounds, "N", 1, 10000, "interleaved rounds of the last phase (default: 20); fewer where --budget ends"},
-        CLI_ALL_OPTION(app),
+        {"all", 0, ARGS_FLAG, &app->all, NULL, 0, 0,
+         "run those too that cannot win and would take long; list those that did not run, with the reasons"},
     };
     problem_options(&a, &f->problem);
     args_add(&a, "Race", race, 3);
@@ -44,7 +48,7 @@ static int parse(cli *app, bench_flags *f, int argc, char **argv)
 
 static spk_status race(cli *app, problem *p, const char *choices, int keep, int64_t rounds, spk_report **report)
 {
-    spk_race_options options = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices, .keep = keep};
+    spk_race_options options = {SPK_SIZED(spk_race_options), .rounds = (int)rounds, .choices = choices, .keep = keep, .all = app->all != 0};
     return problem_race(app, p, &options, report);
 }
 
@@ -115,7 +119,8 @@ static spk_status from_store(cli *app, problem *p, int64_t rounds, result *out, 
         return status == SPK_ERR_UNKNOWN_CLASS ? SPK_OK : status;
     status = result_from_report(report, true, out);
     spk_report_destroy(&report);
-    bool whole = status == SPK_OK && !is_to_be_raced_again(out);
+    /* another class's evidence is none of this one */
+    bool whole = status == SPK_OK && out->from_store && !out->foreign && !is_to_be_raced_again(out);
     char *choices = whole && out->chosen >= 0 ? rematch(app, p, out) : NULL;
     *known = choices != NULL;
     if (!*known) {

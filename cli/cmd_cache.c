@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "class_words.h"
 #include "files.h"
 #include "json.h"
@@ -156,12 +158,29 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
     return EXIT_DONE;
 }
 
-/* The classes of another store: out of it as JSON, and in again, with the checks of both ways. */
+/* Out of the other store as JSON into `file`, which lies in memory, and from there into ours, with the checks of both ways. */
+static int take_classes(cli *app, spk_context *other, const char *path, int file, int64_t *count)
+{
+    char name[32];
+    snprintf(name, sizeof(name), "/proc/self/fd/%d", file); /* the library knows a descriptor by that */
+    spk_status status = spk_store_export(other, name, count);
+    if (status == SPK_ERR_NO_SPACE)
+        return cli_fail(app, EXIT_RESOURCES, "there is no room for the classes of %s on their way: %s", path, spk_last_error(other));
+    if (status != SPK_OK)
+        return cli_status(app, other, status, NULL);
+    if (lseek(file, 0, SEEK_SET) != 0)
+        return cli_fail(app, EXIT_RESOURCES, "the classes of %s cannot be read back: %s", path, spk_system_error(errno));
+    status = spk_store_import(app->context, name, count);
+    if (status == SPK_ERR_IO) /* our store, which is to be written */
+        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
+    return cli_status(app, NULL, status, NULL);
+}
+
+/* The classes of another store. */
 static int merge(cli *app, const char *path, json_t *results)
 {
     spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = path};
     spk_context *other = NULL;
-    char between[] = "/tmp/sparsek-merge-XXXXXX";
     int64_t count = 0;
     struct stat facts;
     int code = files_add(app, FILE_READ, "merge", path);
@@ -169,23 +188,13 @@ static int merge(cli *app, const char *path, json_t *results)
         code = cli_fail(app, EXIT_INPUT, "store %s does not exist", path);
     if (code)
         return code;
-    spk_status status = spk_context_create(&options, &other);
-    const int file = status == SPK_OK ? mkstemp(between) : -1;
-    if (file >= 0)
-        close(file);
-    if (status == SPK_OK && file < 0)
-        code = cli_fail(app, EXIT_RESOURCES, "%s: %s", between, strerror(errno));
-    if (status == SPK_OK && file >= 0) {
-        status = spk_store_export(other, between, &count);
-        if (status != SPK_OK)
-            code = cli_fail(app, EXIT_INPUT, "%s", spk_last_error(other));
-        else if ((status = spk_store_import(app->context, between, &count)) != SPK_OK)
-            code = cli_status(app, NULL, status, NULL);
-        unlink(between);
-    } else if (code == EXIT_DONE) {
-        code = cli_fail(app, EXIT_INPUT, "%s", spk_last_error(NULL));
-    }
+    const int file = memfd_create("sparsek-merge", MFD_CLOEXEC);
+    if (file < 0)
+        return cli_fail(app, EXIT_RESOURCES, "there is no room for the classes of %s on their way: %s", path, spk_system_error(errno));
+    const spk_status status = spk_context_create(&options, &other);
+    code = status == SPK_OK ? take_classes(app, other, path, file, &count) : cli_fail(app, EXIT_INPUT, "%s", spk_last_error(NULL));
     spk_context_destroy(&other);
+    close(file);
     if (code)
         return code;
     json_push(results, counted("merge", path, count, "classes"));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "check/check.h"
 #include "json.h"
 #include "ordered.h"
@@ -290,13 +291,25 @@ static void print_skipped(const check_state *state)
     }
 }
 
-/* Whether --params was applicable in no case of any kernel that this machine can run. */
-static bool nothing_checked(const series *s)
+/* The rows that were named, can run here, and ran in no case: who named them believes that they were checked. Without --params one of
+ * several may want more cases than there were. NULL: none. */
+static char *unchecked(const series *s)
 {
-    for (int i = 0; i < s->state.row_count; i++)
-        if (s->state.rows[i].cases || check_row_skipped(&s->state.rows[i]))
-            return false;
-    return s->flags->params && s->state.row_count > 0 && s->state.next > 0;
+    char *names = NULL;
+    bool ran = false;
+    for (int i = 0; i < s->state.row_count && s->app->only && s->state.next > 0; i++) {
+        const check_row *row = &s->state.rows[i];
+        ran = ran || row->cases > 0;
+        if (row->cases > 0 || check_row_skipped(row))
+            continue;
+        char *longer = cli_format("%s%s%s", names ? names : "", names ? ", " : "", row->name);
+        free(names);
+        names = longer;
+    }
+    if (!ran || s->flags->params)
+        return names;
+    free(names);
+    return NULL;
 }
 
 static void print_summary(const series *s, double seconds)
@@ -318,8 +331,8 @@ static void print_summary(const series *s, double seconds)
     }
     table_print(t, 0);
     table_release(&t);
-    printf("\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next),
-           (unsigned long long)s->state.seed, seconds, (long long)s->state.failures);
+    spk_fprintf(stdout, "\n%lld cases, seed %llu, %.1f s: %lld failures\n", (long long)(s->flags->only_case >= 0 ? 1 : s->state.next),
+                (unsigned long long)s->state.seed, seconds, (long long)s->state.failures);
     print_skipped(&s->state);
     print_want_of_room(s);
     if (s->unproved)
@@ -340,9 +353,13 @@ static int finish(series *s, double seconds, int code)
     json_put(root, "failed", json_incref(s->state.failed));
     json_put(root, "seconds", json_number(seconds));
     code = json_finish(s->app, root, code == EXIT_DONE && s->state.failures ? EXIT_SHORT : code);
-    if (code == EXIT_DONE && nothing_checked(s))
-        return cli_fail(s->app, EXIT_SHORT, "--params: '%s' of %s was applicable in none of the cases: nothing was checked",
-                        s->flags->params, s->flags->kernel);
+    char *names = code == EXIT_DONE ? unchecked(s) : NULL;
+    if (names && s->flags->params)
+        code = cli_fail(s->app, EXIT_SHORT, "--params: '%s' of %s was applicable in none of the cases: nothing was checked",
+                        s->flags->params, names);
+    else if (names)
+        code = cli_fail(s->app, EXIT_SHORT, "%s: applicable in none of the cases: nothing was checked", names);
+    free(names);
     return code;
 }
 

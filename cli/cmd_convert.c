@@ -13,6 +13,7 @@ static const char about[] =
 
 typedef struct convert_flags {
     const char *tensor, *tensor_out;
+    int64_t cols;
     args_block block;
     double prune;
     int by, to, pattern_only;
@@ -33,6 +34,7 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "OUT's format (default: by its ending); needed where OUT is '-'"},
         {"pattern-only", 0, ARGS_FLAG, &f->pattern_only, NULL, 0, 0, ".mtx and .smtx: positions without values"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "safetensors IN: which tensor (default: the only one)"},
+        MATRIX_COLS_OPTION(&f->cols, "IN"),
         {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors OUT: name to write under (default: matrix)"},
     };
     args_add(a, "Conversion", options, (int)(sizeof(options) / sizeof(*options)));
@@ -117,7 +119,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL;
     if (code == EXIT_DONE)
-        code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
+        code = problem_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
     char *before = matrix_text(matrix), *after = NULL;

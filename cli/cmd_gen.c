@@ -109,6 +109,10 @@ static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_gen
     *o = (spk_generate){SPK_SIZED(spk_generate), .generator = spk_generator_from_name(pattern), .seed = f->seed, .dtype = f->dtype};
     if (!o->generator) {
         const char *near = args_nearest_pattern(pattern);
+        const spk_mask_shape shape = spk_mask_shape_from_name(pattern);
+        if (shape && shape != SPK_MASK_RANDOM)
+            return cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; it is a shape of masks: 'sparsek gen mask --shape %s'", pattern,
+                            pattern);
         return near ? cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; did you mean %s?", pattern, near)
                     : cli_fail(app, EXIT_USAGE, "no pattern is called '%s' (see 'sparsek gen --help')", pattern);
     }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "json.h"
 #include "result.h"
 #include "table.h"
@@ -221,11 +222,11 @@ static void size_line(const char *name, int64_t bytes)
     if (bytes <= 0)
         printf("  %-12sunknown\n", name);
     else if (bytes >= (int64_t)1 << 30)
-        printf("  %-12s%.1f GiB\n", name, (double)bytes / (1 << 30));
+        spk_fprintf(stdout, "  %-12s%.1f GiB\n", name, (double)bytes / (1 << 30));
     else if (bytes >= 1 << 20)
-        printf("  %-12s%.3g MiB\n", name, (double)bytes / (1 << 20));
+        spk_fprintf(stdout, "  %-12s%.3g MiB\n", name, (double)bytes / (1 << 20));
     else
-        printf("  %-12s%.3g KiB\n", name, (double)bytes / (1 << 10));
+        spk_fprintf(stdout, "  %-12s%.3g KiB\n", name, (double)bytes / (1 << 10));
 }
 
 static void print_devices(const device_list *devices)
@@ -235,8 +236,8 @@ static void print_devices(const device_list *devices)
         if (devices->all[i].why[0])
             printf("  %-20s%s\n", devices->all[i].device, cli_clean(devices->all[i].why));
         else
-            printf("  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name),
-                   (double)devices->all[i].memory_bytes / (1 << 30));
+            spk_fprintf(stdout, "  %-12s%s, %.1f GiB\n", devices->all[i].device, cli_clean(devices->all[i].name),
+                        (double)devices->all[i].memory_bytes / (1 << 30));
 }
 
 static void print_libraries(spk_context *context)
@@ -297,9 +298,9 @@ static void print_facts(const spk_device_info *d)
         size_line("L3", d->l3_bytes);
     size_line("memory", d->memory_bytes);
     if (d->clock_mhz > 0)
-        printf("  %-12s%.0f MHz\n", "clock", d->clock_mhz);
+        spk_fprintf(stdout, "  %-12s%.0f MHz\n", "clock", d->clock_mhz);
     if (d->power_w > 0)
-        printf("  %-12s%.0f W\n", "power", d->power_w);
+        spk_fprintf(stdout, "  %-12s%.0f W\n", "power", d->power_w);
     if (gpu)
         printf("  %-12s%d candidates, for where there is no prover\n", "proved", d->proved_candidates);
 }

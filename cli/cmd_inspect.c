@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/free_memory.h"
 #include "inspect.h"
 #include "json.h"
@@ -22,7 +23,7 @@ static const char about[] =
 typedef struct inspect_flags {
     const char *tensor, *svg;
     args_block block;
-    int64_t n;
+    int64_t n, cols;
     spk_dtype dtype;
 } inspect_flags;
 
@@ -38,6 +39,7 @@ static int parse(cli *app, inspect_flags *f, args *a, int argc, char **argv)
         {"spy", 0, ARGS_FILE, &f->svg, "FILE", 0, 0, "write the spy plot as SVG"},
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0,
          "safetensors: which tensor (default: the only one); a part of names lists those that have it"},
+        MATRIX_COLS_OPTION(&f->cols, "FILE"),
     };
     args_add(a, "Inspection", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
@@ -135,16 +137,16 @@ static json_t *estimate_json(const inspect_estimate *e)
 static void print_structure(const char *path, const char *text, const inspect_structure *s)
 {
     printf("%s: %s\n\n", cli_clean(path), text);
-    printf("  entries    %lld (%.3g %%)\n", (long long)s->entries, 100 * s->density);
-    printf("  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n", (long long)s->row_min,
-           (long long)s->row_max, s->row_median, s->row_mean, s->row_spread, (long long)s->empty_rows);
+    spk_fprintf(stdout, "  entries    %lld (%.3g %%)\n", (long long)s->entries, 100 * s->density);
+    spk_fprintf(stdout, "  a row has  %lld to %lld entries, median %.6g, mean %.4g, spread %.2f; %lld rows are empty\n",
+                (long long)s->row_min, (long long)s->row_max, s->row_median, s->row_mean, s->row_spread, (long long)s->empty_rows);
     printf("  bandwidth  %lld\n  structure  %s\n\n", (long long)s->bandwidth, s->symmetry);
 }
 
 /* Two digits at least, and never a power of ten. */
 static void number_text(double value, const char *unit, char *out, size_t size)
 {
-    snprintf(out, size, "%.*f%s", value >= 10 ? 0 : value >= 1 ? 1 : value >= 0.1 ? 2 : 3, value, unit);
+    spk_snprintf(out, size, "%.*f%s", value >= 10 ? 0 : value >= 1 ? 1 : value >= 0.1 ? 2 : 3, value, unit);
 }
 
 static void print_estimate(const inspect_estimate *e)
@@ -189,7 +191,7 @@ static int inspect(cli *app, const inspect_flags *f, const char *path, spk_matri
     if (!block.rows)
         block = best >= 0 ? (args_block){advice[best].block_rows, advice[best].block_cols} : (args_block){1, 1};
     spk_matrix_desc source = matrix_view(matrix);
-    code = inspect_make_estimate(app, matrix, path, f->tensor, block, f->n, f->dtype ? f->dtype : source.dtype, &estimate);
+    code = inspect_make_estimate(app, matrix, path, f->tensor, f->cols, block, f->n, f->dtype ? f->dtype : source.dtype, &estimate);
     char *text = matrix_text(matrix);
     if (code == EXIT_DONE && f->svg)
         code = spy_write_svg(app, &view, path, f->svg);
@@ -255,7 +257,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
     cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL, *csr = NULL;
     if (code == EXIT_DONE)
-        code = problem_read(app, a.operands[0], f.tensor, SPK_DTYPE_DEFAULT, &matrix);
+        code = problem_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
     const spk_matrix_desc view = matrix_view(matrix);

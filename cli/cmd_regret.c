@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "device_memory.h"
 #include "json.h"
 #include "listed.h"
@@ -245,11 +246,11 @@ static int finish(regret_run *run, int code)
         if (!run->flags->list)
             printf(", seed %llu", (unsigned long long)run->file.seed);
         if (count)
-            printf(": regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%", 100 * median, 100 * p95, 100 * worst);
+            spk_fprintf(stdout, ": regret median %.2f %%, 95th percentile %.2f %%, worst %.2f %%", 100 * median, 100 * p95, 100 * worst);
         putchar('\n');
         if (run->flags->bundle)
             printf("%zu more that the bundle does not know\n", all - count);
-        printf("%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
+        spk_fprintf(stdout, "%.1f candidates a problem; %.1f s of tuning, %.1f s in all\n", candidates, tuning_s, seconds);
         if (provisional > 0)
             printf("%zu provisional, for instance as other programs used the processors\n", provisional);
     }

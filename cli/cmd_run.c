@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "files.h"
 #include "json.h"
 #include "matrix.h"
@@ -214,6 +215,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
         {"choice", 0, ARGS_TEXT, &f->choice, "TEXT", 0, 0, "pin a candidate, such as \"spmm_portable NV=2 PACK=1 GROUP=1\""},
         {"tensor-a", 0, ARGS_TEXT, &f->tensor[0], "NAME", 0, 0, "safetensors, the first input: which tensor (default: the only one)"},
         {"tensor-b", 0, ARGS_TEXT, &f->tensor[1], "NAME", 0, 0, "safetensors, the second input: which tensor (default: the only one)"},
+        MATRIX_COLS_OPTION(&f->cols, "A, or --at,"),
         {"tensor-out", 0, ARGS_TEXT, &f->tensor_out, "NAME", 0, 0, "safetensors D: name to write under (default: matrix)"},
     };
     int count = 0;
@@ -252,8 +254,8 @@ static int print_outcome(cli *app, const run_flags *f, const run_data *r)
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
     if (cli_talks(app))
-        printf("%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)d->rows, (long long)d->cols,
-               spk_dtype_name(d->dtype), spk_plan_choice(r->plan), r->run_us, info.why);
+        spk_fprintf(stdout, "%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)d->rows, (long long)d->cols,
+                    spk_dtype_name(d->dtype), spk_plan_choice(r->plan), r->run_us, info.why);
     json_t *results = json_array(), *o = json_object();
     json_put(o, "out", json_text(f->out));
     json_put(o, "op", json_text(r->op->info.name));

@@ -11,7 +11,8 @@ typedef struct tune_flags {
 
 static const char about[] =
     "Finds the fastest candidate for a problem and keeps it, with the evidence, in the store; a class that the store\n"
-    "knows is not measured again without --fresh. The problem comes from the options, from a matrix FILE, or a list of\n"
+    "knows is not measured again without --fresh. That takes some 2 s, on a GPU 5, or --budget S; 'sparsek bench' has\n"
+    "all kernels race to the end, which takes 5 to 20 s. The problem comes from the options, from a matrix FILE, or a list of\n"
     "problems from a JSON file (--from).\n\n"
     "The list is an array of objects whose keys are the options' names with '_' for '-' (\"m\", \"k\", \"n\", \"block\",\n"
     "\"density\", \"pattern\", \"dtype\", \"layout_b\", \"assume_finite\", ...; \"file\" names a matrix file), or the file that a\n"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "term.h"
 
 enum { NARROW = 72, INDENT_NARROW = 6, INDENT_SHORT = 24, INDENT_WHOLE = 28, SHORT_TEXT = 54 };
@@ -150,7 +151,7 @@ static bool listed(const char *words, const char *name)
 static int short_help(const args *a)
 {
     print_usage(a);
-    char *brief = cli_format("%c%s.", toupper((unsigned char)a->brief[0]), a->brief + 1);
+    char *brief = cli_format("%c%s.", spk_capital(a->brief[0]), a->brief + 1);
     term_paragraph(brief, 0);
     free(brief);
     puts("\nOptions used most:");

@@ -115,8 +115,8 @@ static spk_status least_times(const spk_report *list, inspect_estimate *e)
     return status;
 }
 
-int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n,
-                          spk_dtype dtype, inspect_estimate *out)
+int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, int64_t cols, args_block block,
+                          int64_t n, spk_dtype dtype, inspect_estimate *out)
 {
     inspect_estimate e = {.block_rows = block.rows, .block_cols = block.cols, .n = n, .dtype = dtype};
     spk_matrix *bsr = NULL;
@@ -128,7 +128,7 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     options.assume_finite = 1; /* dense is the yardstick here */
     spk_status status = spk_matrix_to_bsr(app->context, matrix, block.rows, block.cols, SPK_ROW_MAJOR, &bsr);
     if (status == SPK_OK)
-        status = spk_pattern_from_matrix(app->context, bsr, &pattern);
+        status = matrix_pattern(app->context, bsr, &pattern);
     if (status == SPK_OK)
         status = spk_list(app->context, pattern, &spmm, &options, &list);
     if (status == SPK_OK)
@@ -140,8 +140,11 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
         return cli_status(app, NULL, status, "estimate");
     char text[24];
     char *file = cli_quoted(path), *name = cli_quoted(tensor ? tensor : "");
-    e.command = cli_format("sparsek bench %s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "",
-                           tensor ? name : "", problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
+    char *sized = cols ? cli_format(" --cols %lld", (long long)cols) : cli_format("%s", "");
+    e.command =
+        cli_format("sparsek bench %s%s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "",
+                   tensor ? name : "", sized, problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
+    free(sized);
     free(file);
     free(name);
     *out = e;

@@ -27,7 +27,7 @@ typedef struct inspect_estimate {
 } inspect_estimate;
 
 /* Asks the cost model for the best candidate and the best dense one. Returns an exit code. */
-int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, args_block block, int64_t n,
-                          spk_dtype dtype, inspect_estimate *out);
+int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, const char *tensor, int64_t cols, args_block block,
+                          int64_t n, spk_dtype dtype, inspect_estimate *out);
 
 #endif

@@ -1,6 +1,7 @@
 /* `inspect` on a mask, which has blocks and no values: what it keeps, how evenly, a picture of the blocks. */
 #include <stdlib.h>
 
+#include "base/c_locale.h"
 #include "inspect.h"
 #include "json.h"
 #include "matrix.h"
@@ -71,10 +72,10 @@ int inspect_mask(cli *app, const spk_matrix *matrix, const char *path, const cha
     int code = svg ? spy_write_svg(app, &grid, path, svg) : EXIT_DONE;
     if (code == EXIT_DONE && cli_talks(app)) {
         printf("%s: %s\n\n", cli_clean(path), text);
-        printf("  keeps            %.3g %% of %lld x %lld blocks\n", 100 * f.kept, (long long)f.rows, (long long)f.cols);
-        printf("  a block row has  %lld to %lld blocks, mean %.4g; %lld %s empty\n", (long long)f.shortest, (long long)f.longest, f.mean,
-               (long long)f.empty_rows, f.empty_rows == 1 ? "is" : "are");
-        printf("  balance          %.2f (the longest over the mean)\n", f.balance);
+        spk_fprintf(stdout, "  keeps            %.3g %% of %lld x %lld blocks\n", 100 * f.kept, (long long)f.rows, (long long)f.cols);
+        spk_fprintf(stdout, "  a block row has  %lld to %lld blocks, mean %.4g; %lld %s empty\n", (long long)f.shortest,
+                    (long long)f.longest, f.mean, (long long)f.empty_rows, f.empty_rows == 1 ? "is" : "are");
+        spk_fprintf(stdout, "  balance          %.2f (the longest over the mean)\n", f.balance);
         printf("  lists            the file does not say: %s, one below the other\n", fit);
         if (f.square)
             printf("                   %lld where queries are as many as keys\n", (long long)f.square);

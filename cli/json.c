@@ -7,6 +7,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/c_locale.h"
+#include "base/json_text.h"
 #include "output.h"
 #include "progress.h"
 
@@ -68,11 +70,12 @@ static json_t *device_json(cli *app)
 
 json_t *json_envelope(cli *app, json_t *results)
 {
-    char date[32];
+    char date[80];
     time_t now = time(NULL);
     struct tm utc;
     gmtime_r(&now, &utc);
-    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%SZ", &utc);
+    snprintf(date, sizeof(date), "%04d-%02d-%02dT%02d:%02d:%02dZ", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min,
+             utc.tm_sec);
     json_t *root = json_object();
     json_put(root, "schema", json_integer(1));
     json_put(root, "sparsek", json_string(spk_version()));
@@ -97,7 +100,7 @@ static char *dumped(const json_t *root)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    if (!out || json_dump_callback(root, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) != 0 || append("\n", 1, out) != 0 ||
+    if (!out || spk_json_dump(root, append, out, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) != 0 || append("\n", 1, out) != 0 ||
         fclose(out) != 0 || !text) /* closing may fail to make the text, and not say so */
         no_memory();
     return text;
@@ -143,12 +146,12 @@ json_t *json_read(const cli *app, const char *path, int *code)
 {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "r");
     if (!file) {
-        *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, strerror(errno));
+        *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, spk_system_error(errno));
         return NULL;
     }
     json_error_t error;
     errno = 0;
-    json_t *root = json_load_callback(read_byte, file, JSON_REJECT_DUPLICATES, &error);
+    json_t *root = spk_json_load(read_byte, file, JSON_REJECT_DUPLICATES, &error);
     const int failed = errno; /* Jansson tells it as a mistake in the text */
     const bool unread = ferror(file) != 0;
     if (file != stdin)
@@ -160,7 +163,7 @@ json_t *json_read(const cli *app, const char *path, int *code)
     } else if (unread) {
         json_decref(root);
         root = NULL;
-        *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, strerror(failed));
+        *code = cli_fail(app, EXIT_INPUT, "cannot read %s: %s", path, spk_system_error(failed));
     } else if (!root) {
         *code = cli_fail(app, EXIT_INPUT, "%s: line %d: %s", path, error.line, error.text);
     }

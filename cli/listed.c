@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/json_text.h"
 #include "files.h"
 #include "json.h"
 
@@ -56,7 +57,7 @@ int listed_read(cli *app, const char *path, const problem_flags *defaults, liste
 
 char *listed_mark(const listed_problems *list)
 {
-    char *text = json_dumps(list->json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    char *text = spk_json_dumps(list->json, JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY);
     const uint64_t mark = text ? spk_hash_text(SPK_HASH_START, text) : 0;
     free(text);
     return cli_format("%lld problem%s, %016llx", (long long)list->count, list->count == 1 ? "" : "s", (unsigned long long)mark);

@@ -1,6 +1,5 @@
 /* sparsek: finds the subcommand and runs it. */
 #include <fcntl.h>
-#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,7 +61,7 @@ static int unknown_command(int argc, char **argv)
         names[i] = commands[i].name;
     for (int i = 2; i < argc && option && !command; i++)
         command = find_command(argv[i]) ? argv[i] : NULL;
-    const char *near = args_nearest(name, names, COMMAND_COUNT);
+    const char *near = args_nearest_command(name, names, COMMAND_COUNT);
     fprintf(stderr, "sparsek: unknown %s '%s'", option ? "option" : "command", cli_clean(name));
     if (command)
         fprintf(stderr, ": a command's options come after it, as in 'sparsek %s %s'", command, cli_clean(name));
@@ -137,7 +136,6 @@ int main(int argc, char **argv)
     /* OpenBLAS' threads would spin for some 100 ms after each call, beside whatever runs next: 2^20 cycles are enough. No thread runs
      * yet. */
     setenv("OPENBLAS_THREAD_TIMEOUT", "20", 0);
-    setlocale(LC_CTYPE, "");
     char *line = command_line(argc, argv);
     cli app = {.command = "", .command_line = line};
     cli_catch_signals();

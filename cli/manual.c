@@ -1,11 +1,11 @@
 /* Writes manual pages for scdoc. */
 #include "manual.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "help.h"
 #include "term.h"
 
@@ -19,17 +19,22 @@ static void plain(const char *text, int length)
     }
 }
 
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n';
+}
+
 static void plain_words(const char *text, int length)
 {
     for (int i = 0; i < length;) {
         int word = 0;
-        while (i + word < length && !isspace((unsigned char)text[i + word]))
+        while (i + word < length && !is_space(text[i + word]))
             word++;
         plain(text + i, word);
         i += word;
         if (i < length)
             putchar(' ');
-        while (i < length && isspace((unsigned char)text[i]))
+        while (i < length && is_space(text[i]))
             i++;
     }
 }
@@ -45,7 +50,7 @@ static void option(const args_option *o)
         plain(help_placeholder(o), (int)strlen(help_placeholder(o)));
     }
     fputs("\n\t", stdout);
-    putchar(toupper((unsigned char)text[0]));
+    putchar(spk_capital(text[0]));
     plain_words(text + 1, (int)strlen(text + 1));
     puts(".\n");
     free(text);

@@ -3,22 +3,21 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/c_locale.h"
 #include "files.h"
 #include "output.h"
 #include "problem.h"
 #include "progress.h"
+#include "values.h"
 
 matrix_file matrix_file_of(const char *path)
 {
     static const char *const endings[] = {"", ".mtx", ".smtx", ".npy", ".safetensors"};
     size_t length = strlen(path);
-    for (int i = 1; i < 5; i++) {
-        size_t ending = strlen(endings[i]);
-        if (length > ending && strcasecmp(path + length - ending, endings[i]) == 0)
+    for (int i = 1; i < 5; i++)
+        if (spk_ends_with(path, length, endings[i]))
             return (matrix_file)i;
-    }
     return MATRIX_FILE_UNKNOWN;
 }
 
@@ -29,8 +28,7 @@ matrix_file matrix_output_file(const cli *app, const char *path)
 
 static bool is_compressed(const char *path)
 {
-    size_t length = strlen(path);
-    return length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+    return spk_ends_with(path, strlen(path), ".gz");
 }
 
 matrix_file matrix_input_file(const char *path)
@@ -70,6 +68,21 @@ spk_matrix_desc matrix_view(const spk_matrix *matrix)
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
     (void)spk_matrix_view(matrix, &desc); /* fails on a NULL matrix only */
     return desc;
+}
+
+spk_status matrix_pattern(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern)
+{
+    const spk_matrix_desc d = matrix_view(bsr);
+    const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                     .rows = d.rows,
+                                     .cols = d.cols,
+                                     .block_rows = d.block_rows,
+                                     .block_cols = d.block_cols,
+                                     .nnzb = d.nnz,
+                                     .row_offsets = d.row_offsets,
+                                     .col_indices = d.col_indices,
+                                     .index_type = SPK_I64};
+    return spk_pattern_create(context, &indices, pattern);
 }
 
 const char *matrix_format_name(spk_format format)
@@ -119,6 +132,35 @@ static int drop_values(cli *app, spk_matrix **matrix)
     return matrix_take(app, status, "dropping the values", matrix, &bare);
 }
 
+enum { LARGE_ELEMENTS = 1 << 22, WANTED_SHARE = 20 };
+
+/* Elements that are not zero, or more than `most`. */
+static int64_t count_entries(const spk_matrix_desc *d, int64_t most)
+{
+    if (d->format != SPK_DENSE)
+        return d->nnz * d->block_rows * d->block_cols;
+    const int64_t lines = d->layout == SPK_COL_MAJOR ? d->cols : d->rows, length = d->layout == SPK_COL_MAJOR ? d->rows : d->cols;
+    int64_t count = 0;
+    for (int64_t i = 0; i < lines && count <= most; i++)
+        for (int64_t j = 0; j < length; j++)
+            count += value_get(d->dtype, d->values, i * (d->ld ? d->ld : length) + j) != 0;
+    return count;
+}
+
+/* A large file that will hold zeros for the most part: another form may be what was meant. */
+static void note_zeros(const cli *app, const spk_matrix *matrix, matrix_file file, const char *path)
+{
+    const spk_matrix_desc d = matrix_view(matrix);
+    const int64_t elements = d.rows * d.cols, most = elements / WANTED_SHARE;
+    if (app->quiet || elements < LARGE_ELEMENTS || file == MATRIX_FILE_SMTX || (file != MATRIX_FILE_NPY && d.format != SPK_DENSE))
+        return;
+    const int64_t entries = count_entries(&d, most);
+    if (entries <= most)
+        cli_note(app, "%s: writing all %lld elements, of which %.3g %% are not zero; %s", path, (long long)elements,
+                 100 * (double)entries / (double)elements,
+                 file == MATRIX_FILE_NPY ? ".mtx and .safetensors hold those alone" : "--to sparse writes those alone");
+}
+
 int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matrix)
 {
     matrix_file file = matrix_output_file(app, path);
@@ -129,6 +171,7 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
         return code;
     spk_format format = matrix_view(*matrix).format;
     spk_matrix *made = NULL;
+    note_zeros(app, *matrix, file, path);
     if (file == MATRIX_FILE_NPY && format != SPK_DENSE)
         return matrix_take(app, spk_matrix_to_dense(app->context, *matrix, SPK_ROW_MAJOR, &made), "making it dense", matrix, &made);
     if (file == MATRIX_FILE_SMTX && format != SPK_CSR)

@@ -6,6 +6,12 @@
 
 /* The kinds of file; how a file's name ends (large letters or small), and what is written to the output: --format, else by the name. */
 typedef enum matrix_file { MATRIX_FILE_UNKNOWN, MATRIX_FILE_MTX, MATRIX_FILE_SMTX, MATRIX_FILE_NPY, MATRIX_FILE_SAFETENSORS } matrix_file;
+/* How many columns a matrix has that does not tell, as a layer of a model. */
+#define MATRIX_COLS_OPTION(to, file)                                                                                              \
+    {                                                                                                                             \
+        "cols", 0, ARGS_INT, to, "COLS", 1, 2147483647,                                                                           \
+            "columns of the matrix in " file ", where it does not tell: a layer of a safetensors model (default: by config.json)" \
+    }
 #define MATRIX_FORMATS "ending|mtx|smtx|npy|safetensors"
 matrix_file matrix_file_of(const char *path);
 matrix_file matrix_output_file(const cli *app, const char *path);
@@ -32,6 +38,9 @@ int matrix_write(cli *app, const spk_matrix *matrix, const char *path, const cha
 
 /* The description of a matrix that is there. */
 spk_matrix_desc matrix_view(const spk_matrix *matrix);
+
+/* The pattern of a BSR matrix, for values of any dtype. */
+spk_status matrix_pattern(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern);
 const char *matrix_format_name(spk_format format);
 
 /* "BSR 4884 x 4884 f64, 8136 blocks of 3x3" */

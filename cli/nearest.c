@@ -75,6 +75,18 @@ const char *args_nearest_of(const char *text, const char *list)
     return args_nearest(text, pointers, count);
 }
 
+const char *args_nearest_command(const char *text, const char *const *names, int count)
+{
+    static const char *const words[][2] = {
+        {"prune", "convert --prune"}, {"benchmark", "bench"},        {"race", "bench"},
+        {"generate", "gen"},          {"mask", "gen mask"},          {"list", "cache list"},
+        {"export", "cache export"},   {"import", "cache import"},    {"merge", "cache merge"},
+        {"verify", "cache verify"},   {"spy", "inspect FILE --spy"},
+    };
+    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    return meant ? meant : args_nearest(text, names, count);
+}
+
 const char *args_nearest_dtype(const char *text)
 {
     static const char *const words[][2] = {

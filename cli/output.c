@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/temporary.h"
 #include "files.h"
 
@@ -18,7 +19,7 @@ typedef struct aside_file {
 
 static int refuse(const cli *app, const char *path)
 {
-    return cli_fail(app, EXIT_RESOURCES, "cannot write %s: %s", path, strerror(errno));
+    return cli_fail(app, EXIT_RESOURCES, "cannot write %s: %s", path, spk_system_error(errno));
 }
 
 /* True for a pipe or a device, which cannot be renamed over. */
@@ -161,6 +162,7 @@ int output_finish(const cli *app, int code)
     int error = errno;                                   /* 0: an earlier write failed, and its bytes are gone */
     if (error == EPIPE || (error == 0 && reader_left())) /* the reader has seen enough */
         return code;
-    int failed = cli_fail(app, EXIT_RESOURCES, "cannot write to standard output: %s", error ? strerror(error) : "some of it was refused");
+    int failed =
+        cli_fail(app, EXIT_RESOURCES, "cannot write to standard output: %s", error ? spk_system_error(error) : "some of it was refused");
     return code ? code : failed;
 }

@@ -127,7 +127,8 @@ void problem_options(args *a, problem_flags *f)
         {"tokens", 0, ARGS_TEXT, &f->tokens, "TOKENS", 0, 0,
          "with --pattern experts: a range to draw from, or a list, one for each (default: 16-256)"},
         {"seed", 0, ARGS_SEED, &f->seed, NULL, 0, 0, "seed of the pattern and of the operands (default: 1)"},
-        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE (default: the only one)"},
+        {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, "tensor of a safetensors FILE, or layer of a model's (default: the only one)"},
+        MATRIX_COLS_OPTION(&f->cols, "FILE"),
     };
     const args_option promises[] = {
         {"cache", 0, ARGS_CHOICE, &f->cache, "cold|warm", 0, 0, "operands come from memory, or stay in the cache (default: cold)"},
@@ -186,8 +187,8 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
     const int wrong = check_operation(app, f, code, where);
     if (wrong)
         return wrong;
-    if (f->tensor && !f->file)
-        return cli_fail(app, code, "%s%s--tensor goes with a FILE", at, colon);
+    if ((f->tensor || f->cols) && !f->file)
+        return cli_fail(app, code, "%s%s--%s goes with a FILE", at, colon, f->tensor ? "tensor" : "cols");
     if (f->tensor && matrix_input_file(f->file) != MATRIX_FILE_SAFETENSORS && matrix_is_name(f->file))
         return cli_fail(app, code, "%s%s--tensor names a tensor of a safetensors file; %s is none", at, colon, f->file);
     for (int i = 0; i < settings_count(); i++)
@@ -309,7 +310,7 @@ static int make_pattern(cli *app, const problem_flags *f, problem *p, spk_dtype 
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
     spk_status status = spk_matrix_view(bsr, &desc);
     if (status == SPK_OK)
-        status = spk_pattern_from_matrix(app->context, bsr, &p->pattern);
+        status = matrix_pattern(app->context, bsr, &p->pattern);
     if (status == SPK_OK)
         status = spk_pattern_get_info(p->pattern, &p->info);
     spk_matrix_destroy(&bsr);
@@ -330,6 +331,7 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
                  .seed = f->seed,
                  .file = f->file,
                  .tensor = f->tensor,
+                 .cols = f->cols,
                  .experts = f->experts,
                  .tokens = f->tokens,
                  .cells = f->cells,

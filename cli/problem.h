@@ -9,6 +9,7 @@
 
 typedef struct problem_flags {
     const char *file, *tensor;          /* a matrix file instead of a generated pattern */
+    int64_t cols;                       /* of the file's matrix; 0: as the file says */
     int op;                             /* index of operation_at */
     int64_t sizes[SETTINGS_MOST_SIZES]; /* by settings_size_at; -1 where not given */
     setting_value set[SETTINGS_MOST];   /* by settings_at */
@@ -33,6 +34,7 @@ typedef struct problem {
     spk_tune_options options; /* strings are borrowed from the cli */
     uint64_t seed;
     const char *file, *tensor; /* as given, borrowed from the flags; NULL: generated */
+    int64_t cols;              /* likewise; 0: not given */
     int64_t experts;           /* as given; 0: not */
     const char *tokens;
     args_cells cells; /* of elasticity */
@@ -118,7 +120,7 @@ spk_status problem_race(const cli *app, const problem *p, const spk_race_options
 int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block);
 
 /* Reads a matrix file: message and exit code on failure. */
-int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix);
+int problem_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix);
 
 /* "32" or "64x32" for a block, into a buffer of 24 bytes. */
 const char *problem_block_text(char *buffer, int64_t rows, int64_t cols);

@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+#include "base/json_text.h"
 #include "json.h"
 #include "problem.h"
 
@@ -44,6 +46,8 @@ static void put_matrix(json_t *o, const problem *p)
         json_put(o, "file", json_text(p->file));
     if (p->file && p->tensor)
         json_put(o, "tensor", json_text(p->tensor));
+    if (p->file && p->cols)
+        json_put(o, "cols", json_integer(p->cols));
 }
 
 /* What is no part of the epilogue's name. Of some only what is not the default. */
@@ -306,7 +310,7 @@ static char *allowed(const field *f, const char *text)
     switch (f->kind) {
     case FIELD_INT:
     case FIELD_SIDE:
-        snprintf(range, sizeof(range), "a whole number from %.10g to %.10g", f->low, f->high);
+        spk_snprintf(range, sizeof(range), "a whole number from %.10g to %.10g", f->low, f->high);
         return cli_format("%s", range);
     case FIELD_REAL:
         return cli_format("a number from %.10g to %.10g, or a text such as \"10%%\"", f->low, f->high);
@@ -342,7 +346,7 @@ static char *allowed(const field *f, const char *text)
 
 static int wrong_value(const cli *app, const char *where, const field *f, const json_t *value)
 {
-    char *dumped = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)),
+    char *dumped = spk_json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12)),
          *takes = allowed(f, json_string_value(value));
     int code = cli_fail(app, EXIT_INPUT, "%s: \"%s\" has a wrong value, %.80s: it takes %s", where, f->name, dumped ? dumped : "?", takes);
     free(dumped);
@@ -373,6 +377,7 @@ static int list_fields(problem_flags *f, field *fields)
     const field fixed[] = {
         {"file", FIELD_TEXT, &f->file, NULL, 0, 0},
         {"tensor", FIELD_TEXT, &f->tensor, NULL, 0, 0},
+        {"cols", FIELD_INT, &f->cols, NULL, 1, 2147483647},
         {"op", FIELD_CHOICE, &f->op, operation_names(), 0, 0},
         {"block", FIELD_BLOCK, NULL, NULL, 0, 0},
         {"block_rows", FIELD_SIDE, &f->block.rows, NULL, 1, 256},

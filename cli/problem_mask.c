@@ -22,7 +22,7 @@ static const char *of_generated(const problem_flags *f)
 const char *problem_of_pattern(const problem_flags *f)
 {
     const char *given = of_generated(f);
-    return given ? given : f->tensor ? "tensor" : NULL;
+    return given ? given : f->tensor ? "tensor" : f->cols ? "cols" : NULL;
 }
 
 bool problem_has_pattern(const problem_flags *f)

@@ -19,9 +19,9 @@ const char *problem_block_text(char *buffer, int64_t rows, int64_t cols)
     return buffer;
 }
 
-int problem_read(cli *app, const char *path, const char *tensor, spk_dtype dtype, spk_matrix **matrix)
+int problem_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix)
 {
-    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .dtype = dtype};
+    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .cols = cols, .dtype = dtype};
     int code = files_add(app, FILE_READ, "the input", path);
     if (code)
         return code;
@@ -74,7 +74,7 @@ static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
             "--%s, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file",
             problem_pattern_size_name(f, SPK_SIZE_PATTERN_ROWS), problem_pattern_size_name(f, SPK_SIZE_PATTERN_COLS));
     spk_matrix *source = NULL;
-    int code = problem_read(app, f->file, f->tensor, wanted_dtype(f), &source);
+    int code = problem_read(app, f->file, f->tensor, f->cols, wanted_dtype(f), &source);
     if (code)
         return code;
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};

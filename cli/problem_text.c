@@ -29,7 +29,9 @@ static char *matrix_text(const problem_flags *f, const problem *p)
     problem_block_text(block, p->info.block_rows, p->info.block_cols);
     if (f->file) {
         char *file = cli_quoted(f->file), *tensor = cli_quoted(f->tensor ? f->tensor : "");
-        text = cli_format("%s%s%s --block %s", file, f->tensor ? " --tensor " : "", f->tensor ? tensor : "", block);
+        char *sized = f->cols ? cli_format(" --cols %lld", (long long)f->cols) : cli_format("%s", "");
+        text = cli_format("%s%s%s%s --block %s", file, f->tensor ? " --tensor " : "", f->tensor ? tensor : "", sized, block);
+        free(sized);
         free(file);
         free(tensor);
         return text;

@@ -52,6 +52,7 @@ void result_release(result *r)
     free(r->ratios);
     free(r->summary);
     free(r->class_key);
+    free(r->origin);
     *r = (result){.chosen = -1};
 }
 
@@ -152,6 +153,8 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
                 .measured_at = info.measured_at};
     r.summary = copied(info.summary);
     r.class_key = copied(info.class_key);
+    r.origin = info.origin ? copied(info.origin) : NULL;
+    r.foreign = info.foreign != 0;
     r.rows = cli_alloc((size_t)info.candidate_count + 1, sizeof(*r.rows));
     char *name = NULL, *params = NULL;
     for (int i = 0; i < info.candidate_count; i++) {

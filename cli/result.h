@@ -32,6 +32,8 @@ typedef struct result {
     double tuning_s, stored_dense_us; /* stored_dense_us: of the fastest dense row before it was timed again */
     int64_t measured_at;
     char *summary, *class_key;
+    char *origin; /* whose evidence it is, where not the class's own; NULL */
+    bool foreign; /* another class's: its times are not this problem's */
 } result;
 
 /* Whether the time is of a few runs, maybe of a part of the work, before the interleaved rounds: it does not compare with times of those.

@@ -33,7 +33,8 @@ static bool has_spread(const result_row *row)
 static json_t *row_json(const problem *p, const result *r, int index)
 {
     const result_row *row = &r->rows[index];
-    bool timed = row->median_us > 0;
+    const bool timed = row->median_us > 0;
+    const double rated_us = r->foreign ? 0 : row->median_us;
     json_t *o = json_object();
     json_put(o, "name", json_text(row->name));
     json_put(o, "params", json_text(row->params));
@@ -44,8 +45,8 @@ static json_t *row_json(const problem *p, const result *r, int index)
     json_put(o, "median_us", timed ? json_number(row->median_us) : json_null());
     json_put(o, "spread_us", timed && has_spread(row) ? json_number(row->spread_us) : json_null());
     json_put(o, "prepare_us", timed ? json_number(row->prepare_us) : json_null());
-    json_put(o, "tflops", rate(problem_flops(p), row->median_us));
-    json_put(o, "dense_equivalent_tflops", rate(problem_dense_flops(p), row->median_us));
+    json_put(o, "tflops", rate(problem_flops(p), rated_us));
+    json_put(o, "dense_equivalent_tflops", rate(problem_dense_flops(p), rated_us));
     json_put(o, "error", row->error >= 0 ? json_number(row->error) : json_null());
     json_put(o, "tolerance", row->tolerance > 0 ? json_number(row->tolerance) : json_null());
     json_put(o, "ratios", index == r->chosen ? ratios_json(r) : json_null());
@@ -60,6 +61,8 @@ json_t *result_json(const problem *p, const result *r)
     json_put(o, "problem", problem_json(p));
     json_put(o, "chosen", r->chosen >= 0 ? json_text(r->rows[r->chosen].name) : json_null());
     json_put(o, "from_store", json_boolean(r->from_store));
+    json_put(o, "origin", json_text(r->origin));
+    json_put(o, "foreign", json_boolean(r->foreign));
     json_put(o, "provisional", r->provisional ? json_string(result_provisional(r->provisional)) : json_null());
     json_put(o, "tuning_s", json_number(r->tuning_s));
     json_put(o, "candidates", candidates);
@@ -128,8 +131,9 @@ static void put_times(table *t, const problem *p, const result *r, const result_
                    : row->spread_us < 100 ? 1
                                           : 0,
                    row->spread_us);
-    table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
-    if (dense >= 0 && compare(row, &r->rows[dense])) {
+    if (!r->foreign)
+        table_cell(t, GFLOPS, "%.*f", gflops < 10 ? 2 : 1, gflops);
+    if (dense >= 0 && !r->foreign && compare(row, &r->rows[dense])) {
         const double dense_us = r->renewed && !row->renewed ? r->stored_dense_us : r->rows[dense].median_us; /* of one day */
         if (dense_us > 0)
             table_cell(t, VERSUS, "%.2f", dense_us / row->median_us);
@@ -181,7 +185,8 @@ static void print_heading(cli *app, const problem *p, const result *r)
     result_age(r->measured_at, age, sizeof(age));
     if (spk_context_device(app->context, &device) != SPK_OK)
         device.name = "unknown device";
-    char *when = r->from_store
+    char *when = r->foreign ? cli_format("%s: measured there %s, and no times of this problem", r->origin, age)
+                 : r->from_store
                      ? cli_format("from the store, measured %s%s", age, r->renewed ? "; the chosen one and dense timed again now" : "")
                  : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s)
                                                         : cli_format("nothing was measured");
@@ -192,7 +197,17 @@ static void print_heading(cli *app, const problem *p, const result *r)
     putchar('\n');
 }
 
-/* "14 of 17 candidates did not run (9 cannot compute this here, 5 were passed over); --all lists them with the reasons." */
+/* Whether each row is another kernel: of a race the best candidate of each. */
+static bool is_by_kernel(const result *r)
+{
+    for (int i = 0; i < r->count; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(r->rows[i].name, r->rows[j].name) == 0)
+                return false;
+    return true;
+}
+
+/* "14 of 17 kernels did not run (9 cannot compute this here, 5 were passed over); --all lists them with the reasons." */
 static void print_left_out(const cli *app, const result *r, int count)
 {
     static const struct {
@@ -201,7 +216,7 @@ static void print_left_out(const cli *app, const result *r, int count)
     } kinds[] = {{SPK_CANDIDATE_NOT_APPLICABLE, "cannot compute this here"},
                  {SPK_CANDIDATE_NOT_ELIGIBLE, "may not win here"},
                  {SPK_CANDIDATE_PRUNED, "were passed over"}};
-    char *text = cli_format("%d of %d candidates did not run (", count, r->count);
+    char *text = cli_format("%d of %d %s did not run (", count, r->count, is_by_kernel(r) ? "kernels" : "candidates");
     bool first = true;
     for (int k = 0; k < 3; k++) {
         int of_kind = 0;
@@ -281,6 +296,10 @@ void result_print(cli *app, const problem *p, const result *r)
     }
     if (!has_least)
         table_hide(t, LEAST);
+    if (r->foreign) {
+        table_hide(t, GFLOPS);
+        table_hide(t, VERSUS);
+    }
     if (shown > 0)
         table_print(t, 0);
     table_release(&t);

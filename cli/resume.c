@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json_text.h"
 #include "json.h"
 #include "random.h"
 
@@ -34,7 +35,7 @@ int resume_save(const cli *app, const resume *r, json_t *fields)
 /* A setting as the file has it, and as a message says it. */
 static char *value_text(const json_t *value)
 {
-    char *text = value && !json_is_null(value) ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) : NULL;
+    char *text = value && !json_is_null(value) ? spk_json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(12)) : NULL;
     char *copy = cli_format("%s", text ? text : "not given");
     free(text);
     return copy;

@@ -158,7 +158,7 @@ static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype 
                       spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    int code = problem_read(app, path, tensor, dtype, out);
+    int code = problem_read(app, path, tensor, 0, dtype, out);
     if (code)
         return code;
     spk_matrix_desc d = matrix_view(*out);
@@ -213,10 +213,10 @@ static int take_extents(const cli *app, run_data *r, const char *path, const spk
 }
 
 /* A BSR matrix, in the block that is asked for, its own, or the advised one. */
-static int read_blocks(cli *app, const char *path, const char *tensor, spk_dtype dtype, args_block block, spk_matrix **out)
+static int read_blocks(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, args_block block, spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    int code = problem_read(app, path, tensor, dtype, out);
+    int code = problem_read(app, path, tensor, cols, dtype, out);
     if (code)
         return code;
     spk_matrix_desc d = matrix_view(*out);
@@ -272,7 +272,7 @@ static int read_required(cli *app, const run_flags *f, run_data *r)
     r->dtype = f->dtype;
     if (f->at) {
         r->owns_blocks = true;
-        code = read_blocks(app, f->at, NULL, SPK_DTYPE_DEFAULT, f->block, &r->blocks);
+        code = read_blocks(app, f->at, NULL, f->cols, SPK_DTYPE_DEFAULT, f->block, &r->blocks);
         if (code == EXIT_DONE)
             code = take_pattern(app, f, f->at, r);
     }
@@ -281,7 +281,7 @@ static int read_required(cli *app, const run_flags *f, run_data *r)
         const char *tensor = i < 2 ? f->tensor[i] : NULL;
         spk_matrix **matrix = &r->inputs[operands[i]];
         if (operand->is_values) {
-            code = read_blocks(app, f->inputs[i], tensor, r->dtype, f->block, matrix);
+            code = read_blocks(app, f->inputs[i], tensor, f->cols, r->dtype, f->block, matrix);
             r->blocks = *matrix;
             if (code == EXIT_DONE)
                 code = take_pattern(app, f, f->inputs[i], r);
@@ -304,7 +304,7 @@ static int read_required(cli *app, const run_flags *f, run_data *r)
 static int read_values(cli *app, const char *path, run_data *r, spk_matrix **out)
 {
     const spk_matrix_desc p = matrix_view(r->blocks);
-    const int code = read_blocks(app, path, NULL, r->dtype, (args_block){p.block_rows, p.block_cols}, out);
+    const int code = read_blocks(app, path, NULL, 0, r->dtype, (args_block){p.block_rows, p.block_cols}, out);
     if (code)
         return code;
     const spk_matrix_desc d = matrix_view(*out);

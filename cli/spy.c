@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "output.h"
 #include "term.h"
 
@@ -121,8 +122,8 @@ static void svg_line(FILE *out, const spy *s, int row)
         while (end < s->cols && (share[end] <= 0 ? 0 : 1 + (int)lround(9 * sqrt(share[end]))) == level)
             end++;
         if (level) /* the faintest cell is still well seen */
-            fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" fill-opacity=\"%.2f\"/>\n", j, row, end - j,
-                    0.4 + 0.06 * level);
+            spk_fprintf(out, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" fill-opacity=\"%.2f\"/>\n", j, row, end - j,
+                        0.4 + 0.06 * level);
         j = end;
     }
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "cli.h"
 #include "term.h"
 
@@ -72,7 +73,7 @@ void table_cell(table *t, int column, const char *format, ...)
     char text[512];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof(text), format, list);
+    spk_vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     free(t->lines[t->rows - 1].cells[column]);
     t->lines[t->rows - 1].cells[column] = cli_format("%s", cli_clean(text));
@@ -88,7 +89,7 @@ void table_remark(table *t, const char *format, ...)
     char text[1024];
     va_list list;
     va_start(list, format);
-    vsnprintf(text, sizeof(text), format, list);
+    spk_vsnprintf(text, sizeof(text), format, list);
     va_end(list);
     free(t->lines[t->rows - 1].remark);
     t->lines[t->rows - 1].remark = cli_format("%s", cli_clean(text));

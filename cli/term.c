@@ -1,12 +1,13 @@
 /* What the terminal can show: width, colour, Unicode. */
 #include "term.h"
 
-#include <langinfo.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "base/c_locale.h"
 
 int term_width(int file)
 {
@@ -28,7 +29,10 @@ bool term_color(void)
 
 bool term_utf8(void)
 {
-    return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+    static int known = -1;
+    if (known < 0)
+        known = spk_locale_is_utf8();
+    return known;
 }
 
 int term_columns(const char *text)

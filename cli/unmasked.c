@@ -31,7 +31,7 @@ static double time_of(const result *r, bool *shaky)
 {
     const result_row *chosen = r->chosen >= 0 ? &r->rows[r->chosen] : NULL;
     *shaky = *shaky || r->provisional != SPK_PROVISIONAL_NO || (chosen && result_is_first_look(chosen));
-    return chosen ? chosen->median_us : 0;
+    return chosen && !r->foreign ? chosen->median_us : 0;
 }
 
 /* The time of the stored choice; 0: there is none. */

@@ -1,8 +1,11 @@
-# Writes the files named in LIST (one a line: NAME=PATH) into the C file OUTPUT as the table spk_cuda_sources, each with a hash of it and of what it includes of
-# ROOT. Run by the build with cmake -P.
-include(${CMAKE_CURRENT_LIST_DIR}/SparsekClosure.cmake)
-set(rooms backend/cuda/kernels backend/cuda/helpers backend/cuda/device)
+# Writes the files named in LIST (one a line: NAME=PATH) into the C file OUTPUT as the table spk_cuda_sources, each program with its hash of HASHES ("program NAME
+# HASH" a line). Run by the build with cmake -P.
 file(STRINGS ${LIST} entries)
+file(STRINGS ${HASHES} hashes)
+foreach(line IN LISTS hashes)
+  string(REGEX MATCH "^program ([^ ]+) (.+)$" matched "${line}")
+  set(hash_${CMAKE_MATCH_1} ${CMAKE_MATCH_2})
+endforeach()
 set(arrays "")
 set(table "")
 set(count 0)
@@ -12,8 +15,14 @@ foreach(entry IN LISTS entries)
   set(name "${CMAKE_MATCH_1}")
   set(path "${CMAKE_MATCH_2}")
   file(READ ${path} text HEX)
-  sparsek_closure(files ${ROOT} "${rooms}" ${path})
-  sparsek_hash_files(hash ${ROOT} ${files})
+  set(hash 0) # a header, of which none is asked for
+  if(name MATCHES "\\.cu$")
+    set(hash "${hash_${name}}")
+    if(NOT hash) # a test's, from elsewhere
+      file(SHA256 ${path} hash)
+      string(SUBSTRING ${hash} 0 16 hash)
+    endif()
+  endif()
   string(REGEX REPLACE "(................................................................)" "\\1\n" text "${text}")
   string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," text "${text}")
   string(APPEND arrays "static const unsigned char text${count}[] = {\n${text}0};\n")

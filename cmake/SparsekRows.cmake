@@ -2,14 +2,37 @@
 include(SparsekClosure)
 set(SPARSEK_SOURCE_ROOT ${PROJECT_SOURCE_DIR}/src)
 
-# sparsek_row_options(RESULT FILE): sets the properties of a file of rows, in the directory that calls. RESULT: the files that its hash is over.
-# A kernel file's ISA is in its name. The hash of its sources (cmake/SparsekClosure.cmake) goes into the tuning evidence and the proofs, so that these go stale
-# when the code behind them changes, the host's as well: it says what is launched, and on what.
-function(sparsek_row_options result kernel)
-  sparsek_row_sources(files ${SPARSEK_SOURCE_ROOT} ${kernel})
-  sparsek_hash_files(hash ${SPARSEK_SOURCE_ROOT} ${files})
-  set(${result} "${files}" PARENT_SCOPE)
-  set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_DEFINITIONS SPK_SOURCE_HASH="${hash}")
+# What evidence is keyed by: SPARSEK_HASH_<path of a file of rows>, and build/evidence/hashes.txt, which the embedded programs read theirs from.
+sparsek_evidence(lines ${PROJECT_BINARY_DIR}/evidence ${SPARSEK_SOURCE_ROOT})
+set(hashes "")
+set(files "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^row [^ ]+ ([^ ]+) (.+)$")
+    set(SPARSEK_HASH_${CMAKE_MATCH_2} ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^file (.+)$")
+    list(APPEND files ${SPARSEK_SOURCE_ROOT}/${CMAKE_MATCH_1})
+  else()
+    string(APPEND hashes "${line}\n")
+  endif()
+endforeach()
+set(SPARSEK_PROGRAM_HASHES ${PROJECT_BINARY_DIR}/evidence/hashes.txt)
+file(CONFIGURE OUTPUT ${SPARSEK_PROGRAM_HASHES} CONTENT "${hashes}" @ONLY) # rewritten only where it differs
+file(GLOB tool ${SPARSEK_EVIDENCE_SOURCE}/*.[ch])
+set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${tool})
+
+# sparsek_row_options(FILE): sets the properties of a file of rows, in the directory that calls. A kernel file's ISA is in its name. The hash of what its rows use
+# (cmake/evidence) goes into the tuning evidence and the proofs, so that these go stale when the code behind them changes, the host's as well: it says what
+# is launched, and on what. A file from elsewhere, of tests, has the hash of its bytes.
+function(sparsek_row_options kernel)
+  file(RELATIVE_PATH name ${SPARSEK_SOURCE_ROOT} ${kernel})
+  set(hash "${SPARSEK_HASH_${name}}")
+  if(name MATCHES "^\\.\\.")
+    file(SHA256 ${kernel} hash)
+    string(SUBSTRING ${hash} 0 16 hash)
+  endif()
+  if(hash)
+    set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_DEFINITIONS SPK_SOURCE_HASH="${hash}")
+  endif()
   get_filename_component(stem ${kernel} NAME_WE)
   if(kernel MATCHES "/kernels/")
     if(SPARSEK_FUZZ) # the fuzzers are for the readers: kernels under instrumentation would only cost minutes of compiling
@@ -18,6 +41,9 @@ function(sparsek_row_options result kernel)
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -O1 -g1 -ffp-contract=fast -fno-sanitize=null,object-size,pointer-overflow)
       if(SPARSEK_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU") # checks as calls, not in place: a third less of compiling
         set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS --param=asan-instrumentation-with-call-threshold=0)
+      endif()
+      if(SPARSEK_SANITIZE MATCHES "thread") # half of the compiling; the runs are small
+        set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -Og)
       endif()
     else()
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=fast)
@@ -57,6 +83,6 @@ function(sparsek_embed output)
   cmake_path(REPLACE_EXTENSION output LAST_ONLY list OUTPUT_VARIABLE list_file)
   file(CONFIGURE OUTPUT ${list_file} CONTENT "${list}" @ONLY) # rewritten only where it differs
   set(here ${PROJECT_SOURCE_DIR}/cmake)
-  add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -DROOT=${SPARSEK_SOURCE_ROOT} -DLIST=${list_file} -DOUTPUT=${output} -P ${here}/SparsekEmbed.cmake
-                     DEPENDS ${ARGN} ${list_file} ${here}/SparsekEmbed.cmake ${here}/SparsekClosure.cmake VERBATIM)
+  add_custom_command(OUTPUT ${output} COMMAND ${CMAKE_COMMAND} -DHASHES=${SPARSEK_PROGRAM_HASHES} -DLIST=${list_file} -DOUTPUT=${output} -P ${here}/SparsekEmbed.cmake
+                     DEPENDS ${ARGN} ${list_file} ${SPARSEK_PROGRAM_HASHES} ${here}/SparsekEmbed.cmake VERBATIM)
 endfunction()

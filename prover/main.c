@@ -11,6 +11,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "job.h"
 
 enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
@@ -30,7 +31,7 @@ static void answer(const char *format, ...)
     char line[LINE_BYTES];
     va_list list;
     va_start(list, format);
-    vsnprintf(line, sizeof line - 1, format, list);
+    spk_vsnprintf(line, sizeof line - 1, format, list);
     va_end(list);
     for (char *at = line; *at != '\0'; at++)
         if (*at == '\n' || *at == '\r')
@@ -51,6 +52,13 @@ static int lost(const char *message)
 {
     answer("lost %s", message);
     return EXIT_LOST;
+}
+
+/* Not a word about any candidate: the library asked wrongly. */
+static int refused(const char *message)
+{
+    answer("refused %s", message);
+    return EXIT_BAD_JOB;
 }
 
 /* Nothing of the host program's is kept open, what libraries print goes nowhere, and nobody is left behind by a host program that dies. */
@@ -219,7 +227,12 @@ int main(void)
     spk_context_options options = {SPK_SIZED(spk_context_options), .device = job->device, .store_path = ""};
     if (spk_context_create(&options, &w.context) != SPK_OK)
         return lost(spk_last_error(NULL));
-    if (make_pattern(&w) != SPK_OK || make_operands(&w) != SPK_OK)
+    spk_problem_info facts = {SPK_SIZED(spk_problem_info)};
+    if (make_pattern(&w) != SPK_OK)
+        return lost(spk_last_error(w.context));
+    if (spk_problem_get_info(w.context, w.pattern, &job->problem, &facts) != SPK_OK)
+        return refused(spk_last_error(w.context));
+    if (make_operands(&w) != SPK_OK)
         return lost(spk_last_error(w.context));
     answer("ready");
     int result = try_all(&w);

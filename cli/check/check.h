@@ -11,6 +11,13 @@
 
 enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64, CHECK_ALIKE = 2 };
 
+/* Of attention: Q, K and the scale are numbers times powers of two, by which scores are of about 2^power. are_exact: the numbers are whole
+ * and small, so that scores are exact in any order; share: and all have a large part in common. */
+typedef struct check_scores {
+    bool are_large, are_exact, share;
+    int power, power_q, power_k;
+} check_scores;
+
 /* A case: everything is drawn from (seed, number). What is by array is by the index of the operation's operand. */
 typedef struct check_case {
     uint64_t seed;
@@ -27,6 +34,7 @@ typedef struct check_case {
     spk_array_info arrays[OPERATION_MOST_ARRAYS];
     int same_as[OPERATION_MOST_ARRAYS]; /* of an input: the output that is the same array; -1: none */
     double scalars[OPERATION_MOST_SCALARS];
+    check_scores scores;
     bool assume_finite, static_values, own_workspace;
     bool inf_in_use;                   /* with !assume_finite: an inf stands in a line of an input that blocks do touch */
     int shifts[OPERATION_MOST_ARRAYS]; /* elements by which an array in a GPU's memory is off a multiple of 256 bytes */
@@ -83,6 +91,10 @@ typedef struct check_own {
     const char *name;
     void (*draw)(random_state *r, bool gpu, struct check_draft *draft, operation_struct *given);
     bool draws_lds; /* it leaves leading dimensions and strides open */
+    /* Changes the numbers of a case: scalars first, then an input's array of normal numbers. From numbers of their own: what else is drawn
+     * stays. */
+    void (*draw_numbers)(random_state *r, check_case *c);
+    void (*fill)(random_state *r, const check_case *c, int which, void *array);
     /* Puts numbers that mean nothing into indices that a run does not look at. */
     void (*spoil)(random_state *r, const check_data *d);
     /* Makes the inputs that follow from the others. */

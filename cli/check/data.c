@@ -196,6 +196,9 @@ static void *input_of(random_state *r, const check_data *d, int which)
     const spk_operand_info *operand = &c->op->operands[which];
     const spk_array_info *a = &c->arrays[which];
     void *array = dense(r, c, which);
+    random_state numbers = random_for(c->seed, (uint64_t)c->number, operand->name);
+    if (c->own && c->own->fill)
+        c->own->fill(&numbers, c, which, array);
     if (operand->is_values)
         poison_overhang(c, which, array);
     for (int64_t i = 0; operand->role == SPK_ROLE_IN_SCALED && c->scalars[operand->scalar] == 0 && i < a->elements; i++)

@@ -10,10 +10,18 @@ enum { FAMILIES_APART = 96 }; /* more than cases are on their way at once: whoev
 static const check_own owns[] = {
     {.name = "spmm", .draw = check_draw_spmm},
     {.name = "sddmm", .draw = check_draw_sddmm},
-    {.name = "attention", .draw = check_draw_attention, .draws_lds = true, .spoil = check_spoil_pages, .hide = check_hide_attention},
+    {.name = "attention",
+     .draw = check_draw_attention,
+     .draws_lds = true,
+     .draw_numbers = check_enlarge_scores,
+     .fill = check_fill_scores,
+     .spoil = check_spoil_pages,
+     .hide = check_hide_attention},
     {.name = "attention_backward",
      .draw = check_draw_attention_backward,
      .draws_lds = true,
+     .draw_numbers = check_enlarge_scores,
+     .fill = check_fill_scores,
      .derive = check_attend,
      .hide = check_hide_attention_backward},
 };
@@ -206,6 +214,9 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     draft.sizes = &more;
     describe(shared, wish, &draft, &c);
     take_numbers(&more, &draft, &c);
+    random_state numbers = random_for(seed, (uint64_t)number, "numbers");
+    if (c.own && c.own->draw_numbers)
+        c.own->draw_numbers(&numbers, &c);
     c.static_values = c.static_values && operation_static_operand(c.op) >= 0;
     c.items = draw_items(shared, &more, &draft);
     const spk_field_info *sequences = operation_field_named(c.op, "sequences");

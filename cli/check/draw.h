@@ -32,7 +32,9 @@ void check_draw_sddmm(random_state *r, bool gpu, check_draft *draft, operation_s
 void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
 void check_draw_attention_backward(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
 
-/* Of attention and its gradients (attention.c): see check_own. */
+/* Of attention and its gradients (attention.c, attention_scores.c): see check_own. */
+void check_enlarge_scores(random_state *r, check_case *c);
+void check_fill_scores(random_state *r, const check_case *c, int which, void *array);
 void check_spoil_pages(random_state *r, const check_data *d);
 spk_status check_attend(const check_data *d);
 bool check_hide_attention(random_state *r, const check_data *d, int which, void *array);

@@ -45,6 +45,9 @@ char *check_text(const check_case *c)
     }
     for (int i = 0; i < c->op->info.scalar_count; i++)
         append(&text, cli_format(", %s %g", c->op->scalars[i].name, c->scalars[i]));
+    if (c->scores.are_large)
+        append(&text, cli_format(", scores 2^%d %s%s", c->scores.power, c->scores.are_exact ? "exact" : "random",
+                                 c->scores.share ? " with a common part" : ""));
     for (int i = 0; i < c->op->info.operand_count; i++)
         if (c->same_as[i] >= 0)
             append(&text, cli_format(", %s is %s", c->op->operands[i].name, c->op->operands[c->same_as[i]].name));

@@ -647,7 +647,7 @@ typedef struct spk_attention_backward_args {
     const void *k;
     const void *v;
     const void *o;
-    const void *lse; /* queries numbers for each head, f32 (f64 for f64) */
+    const void *lse; /* queries numbers for each head, f32 (f64 for f64). Of these scores: a weight exp(score - lse) above 1 counts as 1 */
     const void *grad_o;
     const void *grad_lse; /* with use_grad_lse: as lse */
     void *grad_q;         /* the three share no element with an input, nor with one another */
@@ -682,7 +682,13 @@ typedef enum spk_unknown {
     SPK_UNKNOWN_ESTIMATE = 1,
     SPK_UNKNOWN_FAIL = 2,      /* SPK_ERR_UNKNOWN_CLASS */
     SPK_UNKNOWN_TUNE_EACH = 3, /* it is tuned in any case: for warming up */
-    SPK_UNKNOWN_NEAREST = 4    /* the nearest class of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
+    SPK_UNKNOWN_NEAREST = 4,   /* the nearest class of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
+    /* as SPK_UNKNOWN_TUNE, but nobody waits: a plan of a class that would be tuned begins with the estimate, and its runs are made by a few
+     * candidates in turn, until the fastest is known: some 60 runs. Each one's first result is compared with the oracle at some places, and
+     * computed again by another where it is wrong. So the last bits may differ from run to run meanwhile. One plan tries a class, others
+     * follow it; the outcome goes to the store, as provisional. Not on a GPU, nor with static_values: there it is SPK_UNKNOWN_TUNE.
+     * spk_tune measures as ever */
+    SPK_UNKNOWN_IN_PLACE = 5
 } spk_unknown;
 
 /* Whether operands are in the caches when a candidate is timed. */
@@ -777,7 +783,8 @@ SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const
  * i * rows + r. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each
  * column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows).
  * magnitude (may be NULL) gets the scale of each element's rounding error: of products the sum of absolute values of all terms, times 1.13
- * where there is an activation, then plus the residual's, or times the factor's. Where it is infinite, the element is not finite either;
+ * where there is an activation, then plus the residual's, or times the factor's; of attention also what scores that are off by their
+ * rounding make of the weights (docs/numerics.md). Where it is infinite, the element is not finite either;
  * where it is NaN, nothing can be said of the element: an activation of what is not finite. */
 SPK_API spk_status spk_oracle(spk_context *context, const spk_pattern *pattern, const void *problem, const void *args, int operand,
                               const int64_t *rows, int64_t row_count, double *out, double *magnitude);
@@ -1038,6 +1045,11 @@ typedef struct spk_report_info {
     int interrupted;
     /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
     spk_provisional provisional;
+    /* what decides where nothing was measured of the class: "nearest class, of n=64", "from the bundle, of NVIDIA H200", "from the cost
+     * model, ..."; NULL: its own evidence */
+    const char *origin;
+    int foreign; /* 1: the evidence is another class's; its times are not this problem's, and give no rates of it */
+    int reserved;
 } spk_report_info;
 
 /* The report as a whole, and one of its candidates, index in [0, spk_report_info.candidate_count). Strings live as long as the report. */
@@ -1065,11 +1077,13 @@ typedef struct spk_race_options {
     /* ';'-separated choices, as spk_tune_options.choice has one, to race against each other; NULL: the best parameters of every row */
     const char *choices;
     int keep; /* 1: the result goes to the store */
-    int reserved;
+    int all;  /* 1: rows that are expected to be far too slow to win, and to take long, are run, too */
 } spk_race_options;
 
 /* The whole race: every row of the table, whatever the effort, ineligible ones too (marked); the best parameters of each row
- * then meet in interleaved rounds. One report entry a row. Dense is always measured as the yardstick. */
+ * then meet in interleaved rounds. One report entry a row. Dense is the yardstick. A row that is expected to be far too slow to win is left
+ * out where its runs would take seconds, or much of a given budget (race->all, and options->only for the rows it names, have them run).
+ * With options->budget_s a race takes that long, or up to twice as long; on a busy machine it may take longer, and tells so. */
 SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
                             const spk_race_options *race, spk_report **report);
 
@@ -1107,7 +1121,8 @@ SPK_API void spk_matrix_destroy(spk_matrix **matrix);
 /* Borrowed pointers, valid as long as the matrix. */
 SPK_API spk_status spk_matrix_view(const spk_matrix *matrix, spk_matrix_desc *desc);
 
-/* The pattern of a canonical BSR matrix. */
+/* The pattern of a canonical BSR matrix. It remembers the dtype: a plan that reads the stored values as another is refused. For values of
+ * another dtype give the matrix of spk_matrix_cast, or the indices (spk_matrix_view) to spk_pattern_create. */
 SPK_API spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern);
 
 /* Each makes a new matrix. to_bsr takes any format (BSR too: re-blocks); explicit zeros are kept as stored entries, a dense
@@ -1155,12 +1170,16 @@ typedef struct spk_read_options {
     const char *tensor; /* safetensors: name of a tensor or of a BSR triple; NULL: the only one in the file */
     spk_dtype dtype;    /* convert on reading; default: the file's (Matrix Market and .smtx: f64) */
     int64_t max_bytes;  /* refuse a file that would need more memory; 0: three quarters of the machine's memory */
+    int64_t cols;       /* columns of the matrix, which a BSR triple without metadata does not tell; 0: not known (see below) */
 } spk_read_options;
 
 /* Format by content and extension: .mtx, .smtx, .npy, .safetensors, each in gzip's compression too. "/dev/stdin" is standard input,
  * from where it stands. options may be NULL. A bad file gives SPK_ERR_FORMAT with
  * the line or byte offset. Matrix Market coordinate gives COO in file order (symmetric files expanded), array and .npy dense,
- * .smtx CSR with values of one, safetensors BSR or dense. */
+ * .smtx CSR with values of one, safetensors BSR or dense. A BSR triple of a safetensors file (NAME.values, NAME.row_offsets,
+ * NAME.col_indices) that has no metadata, such as a layer of a model, has the block that its values' shape says; its columns are
+ * options.cols, else what config.json beside the file says of that layer, else those up to the last stored block, with a note in the log.
+ * A matrix of another number of columns than options.cols is refused. */
 SPK_API spk_status spk_matrix_read(spk_context *context, const char *path, const spk_read_options *options, spk_matrix **matrix);
 
 /* How spk_matrix_write writes a file. */

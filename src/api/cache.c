@@ -1,179 +1,92 @@
-/* The context's plan cache: a small hash table from (pattern, problem, options) to a counted plan, read under a shared lock. */
-#include <pthread.h>
+/* The context's plans, by problem and options. */
 #include <string.h>
 
 #include "api/context.h"
 
-enum { SLOTS = 1024, MOST_PLANS = 512 };
+enum { USUAL_BYTES = 2048 };
 
-typedef struct entry {
-    struct entry *next;
-    uint64_t hash, age;
+/* The problem, which has no padding, the numbers among the options, and their texts. */
+typedef struct head {
     spk_problem problem;
-    spk_tune_options options; /* strings owned by the entry */
-    spk_plan *plan;
-} entry;
+    double budget_s, tolerance;
+    int64_t effort, unknown;
+} head;
 
-struct spk_plan_cache {
-    spk_mem mem;
-    pthread_rwlock_t lock;
-    uint64_t counter;
-    int count;
-    entry *slots[SLOTS];
-};
+typedef struct plan_key {
+    unsigned char usual[USUAL_BYTES], *bytes;
+    size_t count;
+} plan_key;
 
-spk_status spk_plan_cache_make(const spk_mem *mem, struct spk_plan_cache **cache)
+static size_t text_bytes(const char *text)
 {
-    struct spk_plan_cache *made = NULL;
-    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
-    made->mem = *mem;
-    pthread_rwlock_init(&made->lock, NULL);
-    *cache = made;
-    return SPK_OK;
+    return text != NULL ? strlen(text) + 1 : 0;
 }
 
-static void entry_release(const spk_mem *mem, entry *e)
+/* false: there is no memory for it. */
+static bool make_key(const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, plan_key *key)
 {
-    spk_plan_release(&e->plan);
-    spk_free(mem, (char *)e->options.only);
-    spk_free(mem, (char *)e->options.exclude);
-    spk_free(mem, (char *)e->options.choice);
-    spk_free(mem, e);
+    const char *const texts[] = {options->only, options->exclude, options->choice};
+    enum { TEXTS = sizeof texts / sizeof texts[0] };
+    head h;
+    memset(&h, 0, sizeof h);
+    memcpy(&h.problem, problem, sizeof h.problem);
+    h.budget_s = options->budget_s;
+    h.tolerance = options->tolerance;
+    h.effort = options->effort;
+    h.unknown = options->unknown;
+    key->bytes = key->usual;
+    key->count = sizeof h;
+    for (int i = 0; i < TEXTS; i++)
+        key->count += 1 + text_bytes(texts[i]);
+    if (key->count > sizeof key->usual && spk_alloc(mem, 1, key->count, &key->bytes) != SPK_OK)
+        return false;
+    memcpy(key->bytes, &h, sizeof h);
+    unsigned char *at = key->bytes + sizeof h;
+    for (int i = 0; i < TEXTS; i++) {
+        const size_t bytes = text_bytes(texts[i]);
+        *at++ = bytes > 0;
+        if (bytes > 0)
+            memcpy(at, texts[i], bytes);
+        at += bytes;
+    }
+    return true;
 }
 
-void spk_plan_cache_release(struct spk_plan_cache **cache)
+static void release_key(const spk_mem *mem, plan_key *key)
 {
-    if (*cache == NULL)
-        return;
-    spk_mem mem = (*cache)->mem;
-    for (int slot = 0; slot < SLOTS; slot++)
-        for (entry *e = (*cache)->slots[slot], *next; e != NULL; e = next) {
-            next = e->next;
-            entry_release(&mem, e);
-        }
-    pthread_rwlock_destroy(&(*cache)->lock);
-    spk_free(&mem, *cache);
-    *cache = NULL;
+    if (key->bytes != key->usual)
+        spk_free(mem, key->bytes);
 }
 
-static bool same_text(const char *a, const char *b)
+spk_plan *spk_plan_cache_find(spk_known *plans, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options)
 {
-    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
-static bool same_options(const spk_tune_options *a, const spk_tune_options *b)
-{
-    return a->effort == b->effort && a->unknown == b->unknown && a->budget_s == b->budget_s && a->tolerance == b->tolerance &&
-           same_text(a->only, b->only) && same_text(a->exclude, b->exclude) && same_text(a->choice, b->choice);
-}
-
-spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *problem, const spk_tune_options *options)
-{
-    const uint64_t hash = spk_problem_hash(problem);
+    plan_key key;
     spk_plan *found = NULL;
-    pthread_rwlock_rdlock(&cache->lock);
-    for (entry *e = cache->slots[hash % SLOTS]; e != NULL && found == NULL; e = e->next)
-        if (e->hash == hash && spk_problem_equal(&e->problem, problem) && same_options(&e->options, options) &&
-            !spk_plan_is_over(e->plan)) {
-            found = e->plan;
-            atomic_fetch_add_explicit(&found->references, 1, memory_order_relaxed);
-        }
-    pthread_rwlock_unlock(&cache->lock);
+    if (!make_key(mem, problem, options, &key))
+        return NULL;
+    spk_known_find(plans, key.bytes, key.count, &found, sizeof found);
+    release_key(mem, &key);
     return found;
 }
 
-static spk_status copy_text(const spk_mem *mem, const char **text)
+void spk_plan_cache_add(spk_known *plans, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan)
 {
-    char *copy = NULL;
-    if (*text != NULL)
-        SPK_TRY(spk_strdup(mem, *text, &copy));
-    *text = copy;
-    return SPK_OK;
-}
-
-static spk_status entry_make(const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan, entry **out)
-{
-    entry *made = NULL;
-    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
-    const char *only = options->only, *exclude = options->exclude, *choice = options->choice;
-    made->hash = spk_problem_hash(problem);
-    memcpy(&made->problem, problem, sizeof *problem);
-    made->options = *options;
-    made->options.only = made->options.exclude = made->options.choice = NULL;
-    spk_status status;
-    SPK_GOTO(copy_text(mem, &only));
-    made->options.only = only;
-    SPK_GOTO(copy_text(mem, &exclude));
-    made->options.exclude = exclude;
-    SPK_GOTO(copy_text(mem, &choice));
-    made->options.choice = choice;
-    made->plan = plan;
-    atomic_fetch_add(&plan->references, 1);
-    *out = made;
-    return SPK_OK;
-done:
-    entry_release(mem, made);
-    return status;
-}
-
-/* Unlinks every entry that `matches` and returns them as a list: plans are released outside the lock. */
-static entry *unlink_entries(struct spk_plan_cache *cache, bool (*matches)(const entry *e, uint64_t value), uint64_t value)
-{
-    entry *taken = NULL;
-    for (int slot = 0; slot < SLOTS; slot++)
-        for (entry **link = &cache->slots[slot]; *link != NULL;) {
-            entry *e = *link;
-            if (!matches(e, value)) {
-                link = &e->next;
-                continue;
-            }
-            *link = e->next;
-            e->next = taken;
-            taken = e;
-            cache->count--;
-        }
-    return taken;
-}
-
-static void release_list(const spk_mem *mem, entry *list)
-{
-    for (entry *next; list != NULL; list = next) {
-        next = list->next;
-        entry_release(mem, list);
-    }
-}
-
-static bool is_older(const entry *e, uint64_t age)
-{
-    return e->age < age;
-}
-
-static bool has_pattern(const entry *e, uint64_t id)
-{
-    return e->problem.pattern != NULL && e->problem.pattern->id == id;
-}
-
-void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
-                        spk_plan *plan)
-{
-    entry *made = NULL, *dropped = NULL;
-    if (entry_make(mem, problem, options, plan, &made) != SPK_OK)
+    plan_key key;
+    if (!make_key(mem, problem, options, &key))
         return;
-    pthread_rwlock_wrlock(&cache->lock);
-    made->age = ++cache->counter;
-    entry **slot = &cache->slots[made->hash % SLOTS];
-    made->next = *slot;
-    *slot = made;
-    if (++cache->count > MOST_PLANS)
-        dropped = unlink_entries(cache, is_older, cache->counter - MOST_PLANS / 2); /* half at a time, so that the walk is rare */
-    pthread_rwlock_unlock(&cache->lock);
-    release_list(mem, dropped);
+    spk_known_add(plans, key.bytes, key.count, &plan, sizeof plan, plan->since, plan->passing);
+    release_key(mem, &key);
 }
 
-void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id)
+/* The plan that is kept shares the pattern: no other one has its address. */
+static bool is_of(const void *key, const void *pattern)
 {
-    pthread_rwlock_wrlock(&cache->lock);
-    entry *dropped = cache->count > 0 ? unlink_entries(cache, has_pattern, pattern_id) : NULL;
-    pthread_rwlock_unlock(&cache->lock);
-    release_list(&cache->mem, dropped);
+    const spk_pattern *theirs = NULL;
+    memcpy(&theirs, (const unsigned char *)key + offsetof(head, problem.pattern), sizeof theirs);
+    return theirs == pattern;
+}
+
+void spk_plan_cache_drop_pattern(spk_known *plans, const spk_pattern *pattern)
+{
+    spk_known_drop_where(plans, is_of, pattern);
 }

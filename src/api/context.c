@@ -73,9 +73,10 @@ spk_status spk_context_create(const spk_context_options *theirs, spk_context **o
     SPK_GOTO(spk_store_open(&made->mem, options.store_path, options.log, options.log_user, &made->store));
     SPK_GOTO(spk_store_open_layers(made->store));
     spk_store_heed(made->store, &made->interrupted);
-    SPK_GOTO(spk_plan_cache_make(&made->mem, &made->plans));
-    SPK_GOTO(spk_recent_make(&made->mem, &made->recent));
-    SPK_GOTO(spk_decisions_make(&made->mem, &made->decisions));
+    const spk_known_calls of_plans = {spk_plan_hold_value, spk_plan_release_value};
+    SPK_GOTO(spk_known_make(&made->mem, SPK_KNOWN_PLANS, &of_plans, &made->plans));
+    SPK_GOTO(spk_known_make(&made->mem, SPK_KNOWN_QUESTIONS, &of_plans, &made->recent));
+    SPK_GOTO(spk_known_make(&made->mem, SPK_KNOWN_DECISIONS, NULL, &made->decisions));
     *out = made;
     return SPK_OK;
 done:
@@ -88,9 +89,9 @@ void spk_context_destroy(spk_context **context)
     if (context == NULL || *context == NULL)
         return;
     spk_context *c = *context;
-    spk_recent_release(&c->recent);
-    spk_decisions_release(&c->decisions);
-    spk_plan_cache_release(&c->plans);
+    spk_known_release(&c->recent);
+    spk_known_release(&c->decisions);
+    spk_known_release(&c->plans);
     spk_store_close(&c->store);
     if (c->device != NULL)
         c->device->backend->close(&c->device);
@@ -125,7 +126,9 @@ spk_tuner spk_context_tuner(spk_context *context)
                        .log = context->log,
                        .log_user = context->log_user,
                        .progress = context->progress,
-                       .progress_user = context->progress_user};
+                       .progress_user = context->progress_user,
+                       .table = context->table,
+                       .table_count = context->table_count};
 }
 
 spk_status spk_context_device(spk_context *context, spk_device_info *info)

@@ -5,12 +5,9 @@
 #include <stdatomic.h>
 
 #include "api/scratch.h"
+#include "known/known.h"
 #include "op/operation.h"
 #include "tune/choose/tune.h"
-
-struct spk_plan_cache;
-struct spk_recent;
-struct spk_decisions;
 
 struct spk_context {
     spk_mem mem;
@@ -22,9 +19,9 @@ struct spk_context {
     void *log_user;
     spk_progress progress;
     void *progress_user;
-    struct spk_plan_cache *plans;
-    struct spk_recent *recent;
-    struct spk_decisions *decisions;
+    spk_known *plans, *recent, *decisions;
+    const spk_kernel *table; /* NULL: the build's own; tests give theirs */
+    int table_count;
 };
 
 /* Begins an entry point: later failures of this thread belong to the context. Refuses NULL, and calls from the caller's callbacks. */
@@ -43,6 +40,13 @@ spk_tuner spk_context_tuner(spk_context *context);
 
 /* ---- plans (plan.c): counted, so that the cache may drop one while it runs */
 
+/* What is said of a plan's choice. */
+typedef struct spk_plan_words {
+    char params[SPK_MAX_PARAMS_TEXT], choice[SPK_MAX_PARAMS_TEXT + 64], why[SPK_WHY_BYTES];
+} spk_plan_words;
+
+void spk_plan_words_of(const spk_choice *choice, spk_plan_words *words);
+
 struct spk_plan {
     spk_context *context;
     atomic_int references;
@@ -52,19 +56,20 @@ struct spk_plan {
     spk_scratch *scratch;   /* NULL where no workspace is needed */
     const void *values;     /* with static_values: what spk_plan_update_values took */
     bool from_store;
-    char why[SPK_WHY_BYTES];
-    bool passing; /* asked again when this process has written to a store since `writes` (spk_plan_is_over) */
-    uint64_t writes;
+    spk_plan_words words;
+    bool passing;    /* kept for others until this process writes to a store: its class had no evidence of its own */
+    spk_epoch since; /* before it was decided on */
     double prepare_us;
-    char params[SPK_MAX_PARAMS_TEXT];
-    char choice[SPK_MAX_PARAMS_TEXT + 64];
+    struct spk_plan_trial *trial; /* NULL: its class is not tried in place by this plan */
 };
 
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan);
 void spk_plan_release(spk_plan **plan);
 
-/* Whether a plan that is kept counts no more: its class had no evidence of its own, and may have some by now. */
-bool spk_plan_is_over(const spk_plan *plan);
+/* For memories of plans (spk_known_calls): the value is a pointer to one. */
+void spk_plan_hold_value(void *value);
+void spk_plan_release_value(void *value);
+
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
 
 /* How a run begins: the plan's context is entered, the plan and the stream are checked. */
@@ -77,18 +82,31 @@ spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const
  * NULL where there is none. */
 void spk_plan_bind_fallback(spk_plan *plan, const spk_tune_options *options, const spk_choice *first, spk_choice *fallback);
 
+/* Runs `bound`, one of the plan's, with the caller's workspace or the plan's own. */
+spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream);
+
+/* ---- trials in place (plan_trial.c): the plan's runs are made by candidates in turn, until the fastest is known */
+
+/* What a plan runs once that is decided. */
+typedef struct spk_plan_later {
+    const spk_bound *bound;
+    spk_plan_words words;
+} spk_plan_later;
+
+/* Begins one, where the options ask for it, `first` is an estimate, there is something to be tried, and no other plan tries this class. */
+spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options, const spk_choice *first);
+void spk_plan_end_trial(spk_plan *plan);
+const spk_plan_later *spk_plan_later_of(const spk_plan *plan); /* NULL: not decided, or no trial */
+spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args);
+
 /* ---- plan cache (cache.c) */
 
-spk_status spk_plan_cache_make(const spk_mem *mem, struct spk_plan_cache **cache);
-void spk_plan_cache_release(struct spk_plan_cache **cache);
-
 /* One reference more to the cached plan of that problem and those options, or NULL. */
-spk_plan *spk_plan_cache_find(struct spk_plan_cache *cache, const spk_problem *problem, const spk_tune_options *options);
+spk_plan *spk_plan_cache_find(spk_known *plans, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options);
 
-/* Keeps a reference; drops the least recently made plan when full. Does nothing where memory is short. */
-void spk_plan_cache_add(struct spk_plan_cache *cache, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options,
-                        spk_plan *plan);
-void spk_plan_cache_drop_pattern(struct spk_plan_cache *cache, uint64_t pattern_id);
+/* Keeps a reference. Does nothing where memory is short. */
+void spk_plan_cache_add(spk_known *plans, const spk_mem *mem, const spk_problem *problem, const spk_tune_options *options, spk_plan *plan);
+void spk_plan_cache_drop_pattern(spk_known *plans, const spk_pattern *pattern);
 
 /* ---- decisions made lately (decisions.c): for a problem that differs in its pattern only, and in nothing that the host knows of that */
 
@@ -108,30 +126,23 @@ typedef struct spk_asked {
     char text[SPK_ASKED_TEXT_BYTES]; /* only, exclude and choice, each with its end */
 } spk_asked;
 
-spk_status spk_decisions_make(const spk_mem *mem, struct spk_decisions **decisions);
-void spk_decisions_release(struct spk_decisions **decisions);
-
 /* false: nothing is remembered of these options, nor of patterns whose indices the host has, as they may change what is best. */
 bool spk_asked_make(const spk_problem *problem, const spk_tune_options *options, spk_asked *asked);
 
 /* What was decided within the last second, where this process has written to no store since. */
-bool spk_decisions_find(struct spk_decisions *decisions, const spk_asked *asked, spk_decided *decided);
+bool spk_decisions_find(spk_known *decisions, const spk_asked *asked, spk_decided *decided);
 
-/* writes: spk_store_writes before the decision. Does nothing where memory is short. */
-void spk_decisions_add(struct spk_decisions *decisions, const spk_asked *asked, uint64_t writes, const spk_decided *decided);
+/* since: the epoch before the decision. Does nothing where memory is short. */
+void spk_decisions_add(spk_known *decisions, const spk_asked *asked, spk_epoch since, const spk_decided *decided);
 
 /* ---- questions asked lately (recent.c), before anything of them is checked */
 
-spk_status spk_recent_make(const spk_mem *mem, struct spk_recent **recent);
-void spk_recent_release(struct spk_recent **recent);
-
 /* One reference more to the plan that answered these very bytes, or NULL. pattern, problem and options are the caller's, any may be NULL.
  */
-spk_plan *spk_recent_find(struct spk_recent *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options);
+spk_plan *spk_recent_find(spk_known *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options);
 
 /* Keeps a reference to the plan of a question that was found right. Does nothing where memory is short. */
-void spk_recent_add(struct spk_recent *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options,
-                    spk_plan *plan);
-void spk_recent_drop_pattern(struct spk_recent *recent, const spk_pattern *pattern);
+void spk_recent_add(spk_known *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options, spk_plan *plan);
+void spk_recent_drop_pattern(spk_known *recent, const spk_pattern *pattern);
 
 #endif

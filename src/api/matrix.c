@@ -1,5 +1,8 @@
 /* Matrices in host memory, as the public header has them: arguments checked here, the work is in src/matrix. */
+#include <stdio.h>
+
 #include "api/context.h"
+#include "base/callback.h"
 #include "matrix/io/io.h"
 
 spk_status spk_matrix_create(spk_context *context, const spk_matrix_desc *theirs, spk_matrix **matrix)
@@ -69,50 +72,70 @@ static spk_status check_value_dtype(spk_dtype dtype)
     return SPK_OK;
 }
 
+/* What is known of the values' origin goes along. */
+static void mark(const spk_matrix *from, spk_matrix *made)
+{
+    made->unvalued = from->pattern_only != 0 || from->unvalued != 0;
+}
+
 spk_status spk_matrix_to_bsr(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols,
                              spk_layout block_layout, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
     SPK_TRY(check_block(block_rows, block_cols, block_layout));
-    return spk_convert_to_bsr(&context->mem, matrix, block_rows, block_cols, block_layout, out);
+    SPK_TRY(spk_convert_to_bsr(&context->mem, matrix, block_rows, block_cols, block_layout, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_to_csr(spk_context *context, const spk_matrix *matrix, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
-    return spk_convert_to_csr(&context->mem, matrix, out);
+    SPK_TRY(spk_convert_to_csr(&context->mem, matrix, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_to_coo(spk_context *context, const spk_matrix *matrix, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
-    return spk_convert_to_coo(&context->mem, matrix, out);
+    SPK_TRY(spk_convert_to_coo(&context->mem, matrix, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_to_dense(spk_context *context, const spk_matrix *matrix, spk_layout layout, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
     SPK_TRY(check_block(1, 1, layout));
-    return spk_convert_to_dense(&context->mem, matrix, layout, out);
+    SPK_TRY(spk_convert_to_dense(&context->mem, matrix, layout, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_cast(spk_context *context, const spk_matrix *matrix, spk_dtype dtype, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
     SPK_TRY(check_value_dtype(dtype));
-    return spk_convert_cast(&context->mem, matrix, dtype, out);
+    SPK_TRY(spk_convert_cast(&context->mem, matrix, dtype, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_transpose(spk_context *context, const spk_matrix *matrix, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
-    return spk_convert_transpose(&context->mem, matrix, out);
+    SPK_TRY(spk_convert_transpose(&context->mem, matrix, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_canonicalize(spk_context *context, const spk_matrix *matrix, spk_matrix **out)
 {
     SPK_TRY(enter_conversion(context, matrix, out));
-    return spk_convert_canonicalize(&context->mem, matrix, out);
+    SPK_TRY(spk_convert_canonicalize(&context->mem, matrix, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int64_t block_rows, int64_t block_cols, double density,
@@ -124,7 +147,9 @@ spk_status spk_matrix_prune(spk_context *context, const spk_matrix *matrix, int6
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g: the limits are 0 and 1", density);
     if (norm != SPK_NORM_L1 && norm != SPK_NORM_L2 && norm != SPK_NORM_MAX)
         return spk_fail(SPK_ERR_ARGUMENT, "norm = %d: the values are 1 (L1), 2 (L2) and 3 (max)", (int)norm);
-    return spk_convert_prune(&context->mem, matrix, block_rows, block_cols, density, norm, out);
+    SPK_TRY(spk_convert_prune(&context->mem, matrix, block_rows, block_cols, density, norm, out));
+    mark(matrix, *out);
+    return SPK_OK;
 }
 
 spk_status spk_matrix_advise(spk_context *context, const spk_matrix *matrix, spk_block_advice *advice, int *count)
@@ -152,7 +177,13 @@ spk_status spk_matrix_read(spk_context *context, const char *path, const spk_rea
         return spk_fail(SPK_ERR_ARGUMENT, "max_bytes = %lld: it cannot be negative", (long long)options.max_bytes);
     if (options.max_bytes == 0)
         options.max_bytes = context->device->memory_bytes > 0 ? context->device->memory_bytes / 4 * 3 : INT64_MAX;
-    return spk_read_matrix(&context->mem, path, &options, context->progress, context->progress_user, matrix);
+    char remark[SPK_REMARK_ROOM] = "", text[SPK_REMARK_ROOM + 256];
+    SPK_TRY(spk_read_matrix_remarking(&context->mem, path, &options, context->progress, context->progress_user, remark, matrix));
+    if (remark[0] != '\0') {
+        snprintf(text, sizeof text, "%.200s: %s", path, remark);
+        spk_tell_log(context->log, context->log_user, 1, text);
+    }
+    return SPK_OK;
 }
 
 spk_status spk_matrix_write(spk_context *context, const spk_matrix *matrix, const char *path, const spk_write_options *theirs)

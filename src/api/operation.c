@@ -288,8 +288,8 @@ spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *thei
         SPK_TRY(spk_struct_read(&race, sizeof race, theirs, "spk_race_options"));
     if (race.rounds < 0 || race.rounds > 10000)
         return spk_fail(SPK_ERR_ARGUMENT, "rounds = %d: the limits are 0 (20 rounds) and 10000", race.rounds);
-    if (race.reserved != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "race.reserved = %d: it must be 0", race.reserved);
+    if (race.all != 0 && race.all != 1)
+        return spk_fail(SPK_ERR_ARGUMENT, "race.all = %d: it is 0 or 1", race.all);
     const spk_tuner tuner = spk_context_tuner(context);
     return spk_tune_race(&tuner, &problem, &options, &race, report);
 }

@@ -97,11 +97,13 @@ spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, 
     SPK_TRY(spk_check_pointer(bsr, "bsr"));
     if (bsr->format != SPK_BSR)
         return spk_fail(SPK_ERR_ARGUMENT, "bsr is a matrix in another format: convert it with spk_matrix_to_bsr");
-    return spk_pattern_create(context,
-                              &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = bsr->rows, .cols = bsr->cols,
-                                                 .block_rows = bsr->block_rows, .block_cols = bsr->block_cols, .nnzb = bsr->nnz,
-                                                 .row_offsets = bsr->row_offsets, .col_indices = bsr->col_indices, .index_type = SPK_I64},
-                              pattern);
+    SPK_TRY(spk_pattern_create(context,
+                               &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = bsr->rows, .cols = bsr->cols,
+                                                  .block_rows = bsr->block_rows, .block_cols = bsr->block_cols, .nnzb = bsr->nnz,
+                                                  .row_offsets = bsr->row_offsets, .col_indices = bsr->col_indices, .index_type = SPK_I64},
+                               pattern));
+    (*pattern)->dtype = bsr->pattern_only != 0 || bsr->unvalued != 0 ? SPK_DTYPE_DEFAULT : bsr->dtype;
+    return SPK_OK;
 }
 
 void spk_pattern_destroy(spk_pattern **pattern)
@@ -111,7 +113,7 @@ void spk_pattern_destroy(spk_pattern **pattern)
     spk_context *owner = (*pattern)->owner;
     if (owner != NULL) {
         spk_recent_drop_pattern(owner->recent, *pattern);
-        spk_plan_cache_drop_pattern(owner->plans, (*pattern)->id);
+        spk_plan_cache_drop_pattern(owner->plans, *pattern);
     }
     spk_pattern_release(pattern);
 }

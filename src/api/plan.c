@@ -6,13 +6,18 @@
 #include "api/context.h"
 #include "base/clock.h"
 
+void spk_plan_words_of(const spk_choice *choice, spk_plan_words *words)
+{
+    spk_choice_words(choice, words->why, sizeof words->why);
+    spk_params_text(choice->kernel, &choice->params, words->params, sizeof words->params);
+    snprintf(words->choice, sizeof words->choice, "%s%s%s", choice->kernel->name, words->params[0] != '\0' ? " " : "", words->params);
+}
+
 static void describe(spk_plan *plan, const spk_choice *choice)
 {
     plan->from_store = choice->from_store;
     plan->passing = choice->passing;
-    spk_choice_words(choice, plan->why, sizeof plan->why);
-    spk_params_text(choice->kernel, &choice->params, plan->params, sizeof plan->params);
-    snprintf(plan->choice, sizeof plan->choice, "%s%s%s", choice->kernel->name, plan->params[0] != '\0' ? " " : "", plan->params);
+    spk_plan_words_of(choice, &plan->words);
 }
 
 static void take_workspace(spk_plan *plan)
@@ -21,20 +26,25 @@ static void take_workspace(spk_plan *plan)
     plan->workspace_bytes = first > fallback ? first : fallback;
 }
 
-bool spk_plan_is_over(const spk_plan *plan)
+void spk_plan_hold_value(void *value)
 {
-    return plan->passing && plan->writes != spk_store_writes();
+    atomic_fetch_add_explicit(&(*(spk_plan **)value)->references, 1, memory_order_relaxed);
 }
 
-/* A plan of what was decided. writes: spk_store_writes before. with_other: that of the second candidate, too; else it is decided now. */
-static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, uint64_t writes,
+void spk_plan_release_value(void *value)
+{
+    spk_plan_release(value);
+}
+
+/* A plan of what was decided. since: the epoch before. with_other: that of the second candidate, too; else it is decided now. */
+static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_epoch since,
                        spk_decided *decided, bool with_other, spk_plan **out)
 {
     const spk_tuner tuner = spk_context_tuner(context);
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
     made->context = context;
-    made->writes = writes;
+    made->since = since;
     atomic_store(&made->references, 1);
     describe(made, &decided->first);
     spk_status status;
@@ -69,13 +79,13 @@ static bool is_complete(const spk_plan *plan)
 }
 
 /* One whose proof has no name yet gets it. */
-static void remember(spk_context *context, const spk_problem *problem, const spk_asked *asked, uint64_t writes, spk_decided *decided)
+static void remember(spk_context *context, const spk_problem *problem, const spk_asked *asked, spk_epoch since, spk_decided *decided)
 {
     const spk_tuner tuner = spk_context_tuner(context);
     if (decided->first.proof[0] == '\0')
         spk_tune_name_proof(&tuner, problem, &decided->first);
     if (is_as_asked(problem, asked))
-        spk_decisions_add(context->decisions, asked, writes, decided);
+        spk_decisions_add(context->decisions, asked, since, decided);
 }
 
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **out)
@@ -87,14 +97,19 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
         SPK_TRY(spk_pattern_check(problem->pattern));
     const bool asks = spk_asked_make(problem, options, &asked) && !atomic_load(&context->interrupted);
     /* what does not bind any more is decided anew */
-    const uint64_t writes = spk_store_writes();
+    const spk_epoch since = spk_epoch_now();
     if (asks && spk_decisions_find(context->decisions, &asked, &decided) &&
-        make(context, problem, options, writes, &decided, true, out) == SPK_OK)
+        make(context, problem, options, since, &decided, true, out) == SPK_OK)
         return SPK_OK;
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &decided.first));
-    SPK_TRY(make(context, problem, options, writes, &decided, false, out));
+    SPK_TRY(make(context, problem, options, since, &decided, false, out));
+    const spk_status begun = spk_plan_begin_trial(*out, options, &decided.first);
+    if (begun != SPK_OK)
+        spk_plan_release(out);
+    if (begun != SPK_OK || (*out)->trial != NULL)
+        return begun;
     if (asks && decided.first.lasting && is_complete(*out))
-        remember(context, problem, &asked, writes, &decided);
+        remember(context, problem, &asked, since, &decided);
     return SPK_OK;
 }
 
@@ -105,6 +120,7 @@ void spk_plan_release(spk_plan **plan)
     if (p == NULL || atomic_fetch_sub(&p->references, 1) > 1)
         return;
     spk_context *context = p->context;
+    spk_plan_end_trial(p);
     spk_scratch_release(&p->scratch);
     spk_unbind(&p->fallback);
     spk_unbind(&p->bound);
@@ -150,6 +166,25 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
     return status;
 }
 
+spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
+{
+    if (bound == NULL)
+        SPK_TRY(find_bound(plan, args, &bound));
+    if (plan->workspace_bytes > 0 && args->workspace == NULL)
+        return run_with_scratch(plan, bound, args, stream);
+    return spk_bound_run(bound, args, stream);
+}
+
+static spk_status check_workspace(const spk_plan *plan, const spk_args *args)
+{
+    const size_t needed = plan->workspace_bytes;
+    if (args->workspace_bytes < needed)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
+    if ((uintptr_t)args->workspace % 64 != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
+    return spk_problem_check_workspace(&plan->bound.problem, args, needed);
+}
+
 spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
 {
     const spk_problem *problem = &plan->bound.problem;
@@ -169,19 +204,11 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
         SPK_TRY(spk_problem_check_indices(problem, args));
     if (spk_problem_is_empty(problem))
         return SPK_OK;
-    const spk_bound *bound;
-    SPK_TRY(find_bound(plan, args, &bound));
-    size_t needed = plan->workspace_bytes;
-    if (needed == 0)
-        return spk_bound_run(bound, args, stream);
-    if (args->workspace == NULL)
-        return run_with_scratch(plan, bound, args, stream);
-    if (args->workspace_bytes < needed)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
-    if ((uintptr_t)args->workspace % 64 != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
-    SPK_TRY(spk_problem_check_workspace(problem, args, needed));
-    return spk_bound_run(bound, args, stream);
+    if (plan->workspace_bytes > 0 && args->workspace != NULL)
+        SPK_TRY(check_workspace(plan, args));
+    if (plan->trial != NULL)
+        return spk_plan_run_in_turn(plan, args);
+    return spk_plan_run_bound(plan, NULL, args, stream);
 }
 
 void spk_plan_destroy(spk_plan **plan)
@@ -233,9 +260,11 @@ spk_status spk_plan_get_info(const spk_plan *plan, spk_plan_info *info)
 {
     SPK_TRY(enter_plan(plan));
     SPK_TRY(spk_check_pointer(info, "info"));
-    spk_plan_info ours = {.kernel = plan->bound.kernel->name,
-                          .params = plan->params,
-                          .why = plan->why,
+    const spk_plan_later *later = spk_plan_later_of(plan);
+    const spk_plan_words *words = later != NULL ? &later->words : &plan->words;
+    spk_plan_info ours = {.kernel = later != NULL ? later->bound->kernel->name : plan->bound.kernel->name,
+                          .params = words->params,
+                          .why = words->why,
                           .from_store = plan->from_store,
                           .workspace_bytes = plan->workspace_bytes,
                           .prepare_us = plan->prepare_us};
@@ -249,14 +278,15 @@ size_t spk_plan_workspace_bytes(const spk_plan *plan)
 
 const char *spk_plan_choice(const spk_plan *plan)
 {
-    return plan != NULL ? plan->choice : "";
+    const spk_plan_later *later = plan != NULL ? spk_plan_later_of(plan) : NULL;
+    return later != NULL ? later->words.choice : plan != NULL ? plan->words.choice : "";
 }
 
 spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **plan)
 {
     if (problem->static_values)
         return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: spk_compute takes the values at each call; make a plan instead");
-    *plan = options->fresh ? NULL : spk_plan_cache_find(context->plans, problem, options);
+    *plan = options->fresh ? NULL : spk_plan_cache_find(context->plans, &context->mem, problem, options);
     if (*plan == NULL) {
         SPK_TRY(spk_plan_make(context, problem, options, plan));
         spk_plan_cache_add(context->plans, &context->mem, problem, options, *plan);

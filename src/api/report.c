@@ -18,7 +18,9 @@ spk_status spk_report_get_info(const spk_report *report, spk_report_info *info)
                             .class_key = report->class_key,
                             .summary = report->summary != NULL ? report->summary : "",
                             .interrupted = spk_report_interrupted(report),
-                            .provisional = report->provisional};
+                            .provisional = report->provisional,
+                            .origin = report->origin[0] != '\0' ? report->origin : NULL,
+                            .foreign = report->foreign};
     return spk_struct_write(info, &ours, sizeof ours, "spk_report_info");
 }
 

@@ -34,12 +34,13 @@ static const char *const usual_folders[] = {
     "/usr/local/lib",
 };
 
-/* Takes the file if it is there: a regular file, known by its real path, size and time of change. */
+/* Takes the file if it is there: a regular file, known by its real path, size and time of change. Never by a relative path, wherever that
+ * came from: what lies in the folder that a program happens to work in is not what anybody meant to run. */
 static bool describe_library(const char *path, spk_library_file *file)
 {
     struct stat facts;
     char real[PATH_MAX];
-    if (stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || realpath(path, real) == NULL)
+    if (path[0] != '/' || stat(path, &facts) != 0 || !S_ISREG(facts.st_mode) || realpath(path, real) == NULL)
         return false;
     memcpy(file->path, real, sizeof real);
     file->bytes = (int64_t)facts.st_size;
@@ -61,7 +62,8 @@ static bool search_folder(const char *folder, size_t length, const spk_library_n
     return false;
 }
 
-/* Folders separated by ':' (LD_LIBRARY_PATH allows ';' too). An empty one means the working folder to the loader; it is not searched. */
+/* Folders separated by ':' (LD_LIBRARY_PATH allows ';' too). An empty one means the working folder to the loader; neither it nor any
+ * other relative one is searched. */
 static bool search_list(const char *list, const spk_library_names *names, spk_library_file *file)
 {
     while (list != NULL && *list != '\0') {
@@ -229,6 +231,8 @@ static bool decided_by_wish(const spk_library_names *names, spk_library_file *fi
         return false;
     if (*wish == '\0' || strcmp(wish, "none") == 0)
         snprintf(file->why, sizeof file->why, "%s = \"%s\": not used", names->variable, wish);
+    else if (*wish != '/')
+        snprintf(file->why, sizeof file->why, "%s = \"%s\": not used, as it is not a full path", names->variable, wish);
     else if (!describe_library(wish, file))
         snprintf(file->why, sizeof file->why, "%s = \"%s\": there is no such file", names->variable, wish);
     return true;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/executor.h"
+#include "base/load.h"
 #include "base/pool.h"
 #include "base/threads.h"
 
@@ -86,28 +87,118 @@ static void work(crew *c, int thread)
     }
 }
 
-#ifdef SPK_HAVE_OPENMP
-
-static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    crew c;
-    share_out(&c, threads, tasks, body, arg);
-#pragma omp parallel num_threads(threads)
-    work(&c, omp_get_thread_num());
-}
-
-#else
-
 static void work_of(void *crew_pointer, int thread)
 {
     work(crew_pointer, thread);
 }
 
-static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+static void run_kept(int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
     crew c;
     share_out(&c, threads, tasks, body, arg);
     spk_pool_run(threads, work_of, &c);
+}
+
+#ifdef SPK_HAVE_OPENMP
+
+/* ------------------------------------------------------------------------------------------------ beside other programs */
+
+/* All threads of a region must come to its end. One whose processor another program has comes milliseconds later, whatever is left to do.
+ * Where that has happened twice in a short time, and the system says that others run, only so many threads take part as have a processor
+ * each, for a while; without OpenMP, which would end threads and start them again. */
+static const double late_us = 150, late_share = 0.5; /* later than the caller, and of its own time */
+static const double twice_within_us = 50e3, crowded_us = 100e3;
+
+static _Atomic double late_at_us, crowded_until_us;
+static atomic_int left_now, steady;
+static int (*_Atomic left_of)(int threads);
+
+static int ask_left(int threads)
+{
+    int (*ask)(int) = atomic_load(&left_of);
+    const int left = ask != NULL ? ask(threads) : spk_load_left(threads);
+    atomic_store(&left_now, left);
+    atomic_store(&crowded_until_us, left < threads ? spk_now_us() + crowded_us : 0);
+    return left;
+}
+
+/* How many threads take part now. */
+static int threads_left(int threads)
+{
+    const double until_us = atomic_load_explicit(&crowded_until_us, memory_order_relaxed);
+    if (until_us == 0 || atomic_load_explicit(&steady, memory_order_relaxed) > 0)
+        return threads;
+    const int left = spk_now_us() < until_us ? atomic_load(&left_now) : ask_left(threads);
+    return left < threads ? left : threads;
+}
+
+static void note_end(int threads, double begin_us, double own_end_us)
+{
+    const double now_us = spk_now_us(), late = now_us - own_end_us;
+    if (late < late_us || late < late_share * (own_end_us - begin_us) || atomic_load_explicit(&steady, memory_order_relaxed) > 0)
+        return;
+    if (now_us - atomic_exchange(&late_at_us, now_us) < twice_within_us)
+        (void)ask_left(threads);
+}
+
+static void run_region(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    crew c;
+    share_out(&c, threads, tasks, body, arg);
+    const double begin_us = spk_now_us();
+    double own_end_us = begin_us;
+#pragma omp parallel num_threads(threads)
+    {
+        work(&c, omp_get_thread_num());
+        if (omp_get_thread_num() == 0)
+            own_end_us = spk_now_us();
+    }
+    note_end(threads, begin_us, own_end_us);
+}
+
+static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    const int left = threads_left(threads);
+    if (left >= threads)
+        run_region(threads, tasks, body, arg);
+    else if (left > 1)
+        run_kept(left, tasks, body, arg);
+    else
+        run_serially(tasks, body, arg);
+}
+
+void spk_executor_steady(bool on)
+{
+    atomic_fetch_add(&steady, on ? 1 : -1);
+}
+
+void spk_executor_ask(int (*left)(int threads))
+{
+    atomic_store(&left_of, left);
+    atomic_store(&crowded_until_us, 0);
+    atomic_store(&late_at_us, 0);
+}
+
+#else
+
+static void run_region(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    run_kept(threads, tasks, body, arg);
+}
+
+static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    run_region(threads, tasks, body, arg);
+}
+
+void spk_executor_steady(bool on)
+{
+    (void)on;
+}
+
+void spk_executor_ask(int (*left)(int threads))
+{
+    (void)left;
 }
 
 #endif
@@ -130,7 +221,7 @@ static bool has_team(int threads)
     }
     note_pool_use();
     team = threads;
-    run_pool(threads, threads, no_work, NULL);
+    run_region(threads, threads, no_work, NULL);
     return true;
 }
 

@@ -15,8 +15,15 @@ typedef struct spk_executor {
 } spk_executor;
 
 /* body(arg, 0 .. tasks-1), any order; serial in a child of fork(), for one task, and where the system lets this process start no
- * threads. */
+ * threads. Threads that lack a processor for a while, as other programs have it, are left out: waiting for one of them costs more than its
+ * work saves. */
 void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body body, void *arg);
+
+/* While it is on, spk_execute has every thread take part, whatever other programs do: for measurements, which nest. */
+void spk_executor_steady(bool on);
+
+/* For tests: who says how many of so many threads would have a processor each; NULL: the system. */
+void spk_executor_ask(int (*left)(int threads));
 
 /* Whether its threads can be had: the caller's always, others are tried. */
 bool spk_executor_usable(const spk_executor *executor);

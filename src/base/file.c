@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
+
 int spk_named_descriptor(const char *path)
 {
     static const char *const streams[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"}, *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
@@ -38,7 +40,7 @@ spk_status spk_make_folders(const char *path_of_file)
         bool there = stat(path, &info) == 0; /* made by somebody, now or before; a read-only file system may answer EROFS for what exists */
         if (error && !there)
             SPK_GOTO(spk_fail(error == ENOSPC || error == EDQUOT ? SPK_ERR_NO_SPACE : SPK_ERR_IO, "%s: cannot make the folder: %s", path,
-                              strerror(error)));
+                              spk_system_error(error)));
         if (there && !S_ISDIR(info.st_mode))
             SPK_GOTO(spk_fail(SPK_ERR_IO, "%s: cannot make the folder: a file of that name is in the way", path));
         *slash = '/';

@@ -3,10 +3,11 @@
 #include "base/match.h"
 
 #include <dirent.h>
-#include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/c_locale.h"
 
 enum { MOST_WILDCARDS = 8 }; /* components with some */
 
@@ -36,7 +37,7 @@ static bool find_next(const walk *w, const char *component, bool more, match *la
         return false;
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         match now;
-        if (fnmatch(component, entry->d_name, FNM_PERIOD) != 0 ||
+        if (!spk_name_matches(component, entry->d_name) ||
             snprintf(now.name, sizeof now.name, "%s%s", entry->d_name, more ? "/" : "") >= (int)sizeof now.name)
             continue;
         if ((last->name[0] == '\0' || w->order(now.name, last->name) > 0) && comes_first(w, &now, &next))

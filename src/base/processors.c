@@ -35,7 +35,7 @@ int spk_probe_processors(void)
 int spk_probe_threads(void)
 {
     const char *wanted = spk_environment_value("OMP_NUM_THREADS");
-    const long asked = wanted != NULL && isdigit((unsigned char)wanted[0]) ? strtol(wanted, NULL, 10) : 0;
+    const long asked = wanted != NULL && wanted[0] >= '0' && wanted[0] <= '9' ? strtol(wanted, NULL, 10) : 0;
     if (asked > 0)
         return asked < MOST_THREADS ? (int)asked : MOST_THREADS;
     const int threads = spk_probe_processors(), quota = quota_threads();

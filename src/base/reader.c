@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/inflate.h"
 
@@ -59,7 +60,7 @@ spk_status spk_reader_open(const spk_mem *mem, const char *path, spk_reader **re
         r->fd = descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
     while (r->fd < 0 && errno == EINTR);
     if (r->fd < 0 || fstat(r->fd, &info) != 0) {
-        status = spk_fail(SPK_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
+        status = spk_fail(SPK_ERR_IO, "%s: cannot open: %s", path, spk_system_error(errno));
         goto failed;
     }
     if (S_ISDIR(info.st_mode)) {
@@ -133,7 +134,7 @@ spk_status spk_reader_status(const spk_reader *reader)
     if (reader->error == UNPACKING)
         SPK_TRY(spk_inflate_status(reader->inflate, reader->name));
     return spk_fail(SPK_ERR_IO, "%s: byte %lld: cannot read: %s", reader->name, (long long)(reader->offset + (int64_t)reader->have),
-                    strerror(reader->error));
+                    spk_system_error(reader->error));
 }
 
 /* One read that is not disturbed by signals; 0 at the end, or with r->error. */

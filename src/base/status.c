@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+
 enum { SLOTS = 4, MESSAGE_BYTES = 768 };
 
 typedef struct slot {
@@ -52,7 +54,7 @@ spk_status spk_fail(spk_status status, const char *format, ...)
     char text[MESSAGE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    spk_vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     memcpy(place->text, text, sizeof text);
     place->context_id = current_context;

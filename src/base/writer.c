@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/temporary.h"
 
@@ -34,7 +35,7 @@ struct spk_writer {
 static spk_status system_fail(int error, const char *path, const char *what)
 {
     bool full = error == ENOSPC || error == EDQUOT || error == EFBIG; /* EFBIG: a limit on the size of files, which is no less full */
-    return spk_fail(full ? SPK_ERR_NO_SPACE : SPK_ERR_IO, "%s: cannot %s: %s", path, what, strerror(error));
+    return spk_fail(full ? SPK_ERR_NO_SPACE : SPK_ERR_IO, "%s: cannot %s: %s", path, what, spk_system_error(error));
 }
 
 /* Closes and removes what was begun; the path is as it was before. */
@@ -229,7 +230,7 @@ spk_status spk_writer_printf(spk_writer *writer, const char *format, ...)
     char *text = small;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(small, sizeof small, format, arguments);
+    int length = spk_vsnprintf(small, sizeof small, format, arguments);
     va_end(arguments);
     if (length < 0)
         return spk_fail(SPK_ERR_INTERNAL, "%s: cannot format '%s'", w->path, format);
@@ -237,7 +238,7 @@ spk_status spk_writer_printf(spk_writer *writer, const char *format, ...)
         text = NULL;
         SPK_TRY(spk_alloc(&w->mem, (size_t)length + 1, 1, &text));
         va_start(arguments, format);
-        vsnprintf(text, (size_t)length + 1, format, arguments);
+        spk_vsnprintf(text, (size_t)length + 1, format, arguments);
         va_end(arguments);
     }
     spk_status status = spk_writer_bytes(w, text, (size_t)length);

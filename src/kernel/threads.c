@@ -5,6 +5,7 @@
 /* Work in FLOPs, a byte of the operands for so many: some 20 microseconds of one core, below which a second one never pays, and 600, from
  * which on all pay. */
 static const double flops_a_byte = 3, least_work = 800e3, most_work = 24e6;
+static const double most_under_load = 480e6; /* some 12 ms: what others do meanwhile evens out */
 static const double stream_gbs_alone = 14;
 
 bool spk_threads_for_any_work;
@@ -35,9 +36,14 @@ bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, c
         *why = "there is one thread: SERIAL=0 is the same";
     else if (!spk_threads_for_any_work && work_of(problem) < least_work)
         *why = "the work is for one thread: SERIAL=0 is the same";
-    else if (!spk_threads_for_any_work && work_of(problem) > most_work)
+    else if (!spk_threads_for_any_work && work_of(problem) > most_under_load)
         *why = "SERIAL=1 is for less work";
     return *why == NULL;
+}
+
+bool spk_serial_is_for_load(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem)
+{
+    return spk_is_serial(kernel, params) && !spk_threads_for_any_work && work_of(problem) > most_work;
 }
 
 bool spk_runs_alone(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)

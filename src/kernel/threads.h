@@ -10,6 +10,10 @@
 bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
                            const char **why);
 
+/* SERIAL=1 for work that all threads share faster on a quiet machine. Where others use the processors they wait for each other, and one may
+ * be the faster: it is measured there, and nowhere expected. */
+bool spk_serial_is_for_load(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem);
+
 bool spk_is_serial(const spk_kernel *kernel, const spk_params *params); /* SERIAL=1 */
 
 /* Whether the candidate runs on the calling thread alone, on a device of several. */

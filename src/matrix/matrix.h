@@ -19,6 +19,7 @@ struct spk_matrix {
     int64_t *col_indices;           /* COO, CSR, BSR */
     void *values;                   /* never NULL; 64-byte aligned */
     int pattern_only;               /* the source had no values: they are ones */
+    int unvalued;                   /* no value is a caller's or a file's: made of one with pattern_only, however converted since */
 };
 
 /* An empty shell with its arrays allocated (uninitialised) for nnz entries or blocks; checks that the sizes do not overflow.

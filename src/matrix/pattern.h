@@ -37,6 +37,8 @@ struct spk_pattern {
     int block_rows, block_cols;
     int64_t nnzb;
     double density;
+    spk_dtype dtype; /* of the matrix that it was made of; SPK_DTYPE_DEFAULT: of none */
+    int unused;
     spk_index index;
     spk_features features;     /* of remote indices: what the caller said */
     bool direct;               /* kernels must read the indices in device memory: a plan cannot count on having them on the host */

@@ -113,6 +113,9 @@ typedef struct spk_op {
     int64_t *(*free_size)(spk_problem *problem);
     /* The member that holds another one, where there is no pattern whose rows a sample could take. NULL, or NULL from it: none. */
     int64_t *(*other_size)(spk_problem *problem);
+    /* About this share of each item of a large problem, whose number of items is set already: spk_problem_part. Strides follow. NULL: free
+     * and other size are cut. */
+    spk_status (*part)(const spk_mem *mem, const spk_problem *whole, double share, spk_problem *part, spk_pattern **pattern);
     /* What a device program for the problem is compiled with: "-DNAME=VALUE ...". As snprintf. NULL: nothing but its tunables. */
     int (*device_defines)(const spk_problem *problem, char *text, size_t size);
     /* NULL: the last and the first. */

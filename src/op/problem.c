@@ -18,6 +18,66 @@ static spk_status read_promises(const spk_tune_options *options, spk_problem *pr
     return SPK_OK;
 }
 
+/* Elements from the first to the last of all items; -1: more than 2^62 bytes. Whatever reading the operation's fields has multiplied. */
+static int64_t extent_of(const spk_operand *o, int64_t items)
+{
+    int64_t lines, heads, more, all = spk_operand_length(o);
+    if (spk_operand_is_empty(o))
+        return 0;
+    if (__builtin_mul_overflow(o->ld, spk_operand_lines(o) - 1, &lines) ||
+        __builtin_mul_overflow(o->head_stride, spk_operand_heads(o) - 1, &heads) || __builtin_mul_overflow(o->stride, items - 1, &more) ||
+        __builtin_add_overflow(all, lines, &all) || __builtin_add_overflow(all, heads, &all) || __builtin_add_overflow(all, more, &all))
+        return -1;
+    return all <= (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(o->dtype) ? all : -1;
+}
+
+/* Rows are counted over all heads and items, also of an array that has no columns. */
+static bool can_count_rows(const spk_operand *o, int64_t items)
+{
+    int64_t rows;
+    return !__builtin_mul_overflow(o->rows, spk_operand_heads(o), &rows) && !__builtin_mul_overflow(rows, items, &rows) &&
+           rows <= INT64_C(1) << 62;
+}
+
+static spk_status check_extents(const spk_problem *p)
+{
+    for (int i = 0; i < p->op->operand_count; i++) {
+        const spk_operand *o = &p->operand[i];
+        if (o->dtype == SPK_DTYPE_DEFAULT || (extent_of(o, p->batch) >= 0 && can_count_rows(o, p->batch)))
+            continue;
+        return spk_fail(SPK_ERR_ARGUMENT, "%s (%s): %lld x %lld numbers for each of %lld heads of %lld items exceed 2^62 %s",
+                        p->op->operands[i].name, p->op->operands[i].extents, (long long)o->rows, (long long)o->cols,
+                        (long long)spk_operand_heads(o), (long long)p->batch, extent_of(o, p->batch) < 0 ? "bytes" : "rows");
+    }
+    return SPK_OK;
+}
+
+/* The caller's field that says the dtype of an operand. */
+static const char *dtype_field(const spk_op *op, int operand)
+{
+    for (int i = 0; i < op->field_count; i++)
+        if (op->fields[i].kind == SPK_FIELD_DTYPE && op->fields[i].operand == operand)
+            return op->fields[i].name;
+    return op->operands[operand].name;
+}
+
+/* A matrix that gave its pattern most likely gives its values, too. */
+static spk_status check_values(const spk_problem *p)
+{
+    const spk_dtype of_matrix = p->pattern != NULL ? p->pattern->dtype : SPK_DTYPE_DEFAULT;
+    for (int i = 0; of_matrix != SPK_DTYPE_DEFAULT && i < p->op->operand_count; i++) {
+        const spk_operand_row *row = &p->op->operands[i];
+        if (row->role != SPK_ROLE_IN || strcmp(row->extents, SPK_EXTENTS_VALUES) != 0 || p->operand[i].dtype == of_matrix)
+            continue;
+        const char *field = dtype_field(p->op, i), *name = spk_dtype_name(p->operand[i].dtype);
+        return spk_fail(SPK_ERR_ARGUMENT,
+                        "%s = %s: the pattern was made of a matrix of %s. Set %s to that; or make the pattern of spk_matrix_cast to %s, or "
+                        "with spk_pattern_create, which knows no values",
+                        field, name, spk_dtype_name(of_matrix), field, name);
+    }
+    return SPK_OK;
+}
+
 spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options,
                             spk_problem *problem)
 {
@@ -36,7 +96,24 @@ spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *
     if (problem->batch < 1 || problem->compute == SPK_DTYPE_DEFAULT)
         return spk_fail(SPK_ERR_INTERNAL, "%s: reading %s left %s unset", op->name, op->problem_type,
                         problem->batch < 1 ? "batch" : "compute");
+    SPK_TRY(check_extents(problem));
+    SPK_TRY(check_values(problem));
     return read_promises(options, problem);
+}
+
+spk_status spk_problem_reread(const spk_problem *problem)
+{
+    union {
+        double aligned;
+        char bytes[MOST_PROBLEM_BYTES];
+    } given;
+    spk_problem again;
+    const spk_tune_options promises = {SPK_SIZED(spk_tune_options), .cache = problem->cache, .assume_finite = problem->assume_finite,
+                                       .static_values = problem->static_values};
+    problem->op->write(problem, &given);
+    SPK_TRY(spk_problem_read(problem->op, problem->pattern, &given, &promises, &again));
+    return spk_problem_equal(problem, &again) ? SPK_OK
+                                              : spk_fail(SPK_ERR_INTERNAL, "%s: its description is of another problem", problem->op->name);
 }
 
 void spk_problem_fold(spk_problem *problem)
@@ -48,21 +125,6 @@ void spk_problem_fold(spk_problem *problem)
 bool spk_problem_equal(const spk_problem *a, const spk_problem *b)
 {
     return memcmp(a, b, sizeof *a) == 0;
-}
-
-/* Four chains of multiplications, none of which waits for another. */
-uint64_t spk_problem_hash(const spk_problem *problem)
-{
-    enum { CHAINS = 4, WORDS = sizeof *problem / sizeof(uint64_t) };
-    _Static_assert(sizeof *problem % sizeof(uint64_t) == 0, "a problem is a number of whole words");
-    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t words[WORDS], chain[CHAINS] = {1, 2, 3, problem->pattern != NULL ? problem->pattern->id : 0}, hash = 0;
-    memcpy(words, problem, sizeof words);
-    for (size_t i = 0; i < WORDS; i++)
-        chain[i % CHAINS] = (chain[i % CHAINS] ^ words[i]) * factor;
-    for (size_t i = 0; i < CHAINS; i++)
-        hash = (hash ^ chain[i] ^ chain[i] >> 32) * factor;
-    return hash ^ hash >> 32;
 }
 
 bool spk_problem_writes(const spk_problem *problem, int i)

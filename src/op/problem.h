@@ -100,12 +100,14 @@ typedef struct spk_args {
 spk_status spk_problem_read(const struct spk_op *op, spk_pattern *pattern, const void *theirs, const spk_tune_options *options,
                             spk_problem *problem);
 
+/* Whether the description that spk_op.write makes of the problem is read as that problem; else the message says what stands against it. */
+spk_status spk_problem_reread(const spk_problem *problem);
+
 /* A batch that is one larger product: becomes that, which every kernel can compute. */
 void spk_problem_fold(spk_problem *problem);
 
-/* Whether they are the same; of patterns, whether they are the same object. And a hash of what that compares. */
+/* Whether they are the same, by all their bytes; of patterns, whether they are the same object. */
 bool spk_problem_equal(const spk_problem *a, const spk_problem *b);
-uint64_t spk_problem_hash(const spk_problem *problem);
 
 /* The caller's arguments of a run (the operation's own struct). stream may be NULL. */
 spk_status spk_args_read(const struct spk_op *op, const void *theirs, spk_args *args, void **stream);

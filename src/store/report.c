@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
+
 static const double wide_spread = 0.2; /* of the median: other work of the machine was measured too */
 
 const char spk_why_interrupted[] = "tuning was interrupted before it was decided";
@@ -95,7 +97,7 @@ __attribute__((format(printf, 2, 3))) static void append_words(paragraph *out, c
         return;
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(out->text + out->used, sizeof out->text - out->used, format, arguments);
+    int length = spk_vsnprintf(out->text + out->used, sizeof out->text - out->used, format, arguments);
     va_end(arguments);
     out->used += length > 0 ? (size_t)length : 0;
     if (out->used >= sizeof out->text)
@@ -170,8 +172,10 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         return;
     }
     bool measured = chosen->sample_count > 0 || chosen->spread_us > 0;
-    append_words(out, measured ? " takes " : " takes an estimated ");
+    append_words(out, report->foreign ? measured ? " took " : " took an estimated " : measured ? " takes " : " takes an estimated ");
     say_us(out, chosen->median_us);
+    if (report->foreign)
+        append_words(out, " there, which says nothing of the time here");
     if (measured) {
         append_words(out, ", spread ");
         say_us(out, chosen->spread_us);
@@ -302,7 +306,7 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     paragraph out = {.used = 0};
     if (report->origin[0] != '\0')
         append_words(&out, "Of this class nothing was measured: %s%s. ", report->origin,
-                     strncmp(report->origin, "from", 4) == 0 ? "" : " is known, and decides");
+                     report->how == SPK_ORIGIN_NEAREST ? " is known, and decides" : "");
     if (report->chosen >= 0)
         say_winner(&out, report, &report->candidates[report->chosen]);
     else

@@ -3,6 +3,7 @@
 #define SPK_STORE_REPORT_H
 
 #include "kernel/kernel.h"
+#include "known/origin.h"
 
 typedef struct spk_evidence {
     char name[48], params[SPK_MAX_PARAMS_TEXT], hash[17];
@@ -31,7 +32,9 @@ struct spk_report {
     bool kept_out;     /* the store has better evidence and keeps that */
     char *class_key;   /* never NULL once made */
     char *device_text; /* device name, for listings */
-    char origin[160];  /* whose evidence it is, where that is not the class's own: "nearest class, of n=64"; "" otherwise */
+    bool foreign;      /* the times are another class's, and not this problem's */
+    spk_origin how;    /* where the decision is not the class's own; else SPK_ORIGIN_NONE */
+    char origin[160];  /* and whose evidence it is: "nearest class, of n=64"; "" otherwise */
     char *summary;     /* NULL until spk_report_summarise */
 };
 

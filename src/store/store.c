@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "known/epoch.h"
 #include "store/store_internal.h"
 
 static const double NEAR_US = 5e6;
@@ -83,13 +85,6 @@ void spk_store_heed(spk_store *store, const atomic_int *interrupted)
 
 /* ------------------------------------------------------------------------------------------------ what the other files use */
 
-static atomic_uint_fast64_t writes;
-
-uint64_t spk_store_writes(void)
-{
-    return atomic_load(&writes);
-}
-
 void spk_store_enter(spk_store *store)
 {
     pthread_mutex_lock(&store->mutex);
@@ -103,7 +98,7 @@ void spk_store_leave(spk_store *store)
         memcpy(texts, store->pending, (size_t)count * sizeof texts[0]);
     store->pending_count = 0;
     if (store->wrote)
-        atomic_fetch_add(&writes, 1);
+        spk_epoch_written();
     store->wrote = false;
     pthread_mutex_unlock(&store->mutex);
     for (int i = 0; i < count; i++)
@@ -118,7 +113,7 @@ void spk_store_warn(spk_store *store, spk_store_warning warning, const char *for
         store->warned |= (unsigned)warning;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(store->pending[store->pending_count++], sizeof store->pending[0], format, arguments);
+    spk_vsnprintf(store->pending[store->pending_count++], sizeof store->pending[0], format, arguments);
     va_end(arguments);
 }
 

@@ -51,10 +51,6 @@ typedef struct spk_store_sizes {
 } spk_store_sizes;
 spk_status spk_store_near_sizes(spk_store *store, const char *class_key, double most, spk_store_sizes *sizes);
 
-/* Grows whenever this process has written to any store: what was learned of one before may be old then. Another process's writes do not
- * show. */
-uint64_t spk_store_writes(void);
-
 /* Tells visit of each candidate that a class's evidence has as wrong (name, params, hash, why, error and tolerance are set). It must not
  * use the store. */
 spk_status spk_store_wrong(spk_store *store, const char *class_key, void (*visit)(void *user, const spk_evidence *wrong), void *user);

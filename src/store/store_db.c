@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 
 enum { STEP_OPS = 1000, PATIENT_STEPS = 20000 };
@@ -93,7 +94,7 @@ void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size)
     }
     int system = db == NULL ? 0 : db->system_error != 0 ? db->system_error : sqlite3_system_errno(db->sql);
     if (system != 0 && (code & 0xff) != SQLITE_FULL && !spk_db_is_damage(code))
-        snprintf(reason, reason_size, "%s (%s)", sqlite3_errstr(code), strerror(system));
+        snprintf(reason, reason_size, "%s (%s)", sqlite3_errstr(code), spk_system_error(system));
     else
         snprintf(reason, reason_size, "%s", sqlite3_errstr(code));
 }

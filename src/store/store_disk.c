@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "store/store_internal.h"
@@ -41,7 +42,7 @@ static int create(spk_store *store)
             return SQLITE_FULL;
         if (errno == EMFILE || errno == ENFILE || errno == EINTR)
             return SQLITE_CANTOPEN;
-        reason = errno == ENOENT ? "its folder does not exist" : strerror(errno);
+        reason = errno == ENOENT ? "its folder does not exist" : spk_system_error(errno);
     }
     store->unmade = true;
     spk_store_warn(store, SPK_WARN_READ_ONLY, "store %s cannot be made: %s" STAYS, store->path, reason);
@@ -66,7 +67,7 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
     if (stat(store->path, &about) != 0) {
         bool missing = errno == ENOENT || errno == ENOTDIR;
         if (!missing)
-            switch_off(store, strerror(errno));
+            switch_off(store, spk_system_error(errno));
         if (!missing || mode != SPK_DISK_WRITE)
             return SPK_DB_ABSENT;
         int code = create(store);
@@ -196,7 +197,7 @@ static bool deal_with_damage(spk_store *store, int code, spk_disk_mode mode)
     if (lock >= 0)
         spk_store_unlock_byte(lock, 0);
     if (error != 0) {
-        snprintf(reason, sizeof reason, "it is damaged and cannot be set aside (%s)", strerror(error));
+        snprintf(reason, sizeof reason, "it is damaged and cannot be set aside (%s)", spk_system_error(error));
         switch_off(store, reason);
     }
     return true;

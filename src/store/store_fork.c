@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "store/store_internal.h"
 
 static pthread_mutex_t list_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -54,7 +55,7 @@ spk_status spk_store_fork_watch(spk_store *store)
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);
     if (watch_result != 0)
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the handlers of fork() were refused (%s)", strerror(watch_result));
+        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the handlers of fork() were refused (%s)", spk_system_error(watch_result));
     pthread_mutex_lock(&list_mutex);
     store->next = stores;
     stores = store;

@@ -10,6 +10,7 @@
 #include "base/free_memory.h"
 #include "base/file.h"
 #include "base/json_cost.h"
+#include "base/json_text.h"
 #include "store/store_json.h"
 
 static const int64_t max_file_bytes = INT64_C(1) << 29;
@@ -61,7 +62,7 @@ static spk_status parse_file(const spk_store *store, const char *path, json_t **
     json_error_t error;
     SPK_TRY(spk_reader_open(&store->mem, path, &s.reader));
     errno = 0;
-    *root = json_load_callback(from_reader, &s, JSON_REJECT_DUPLICATES, &error);
+    *root = spk_json_load(from_reader, &s, JSON_REJECT_DUPLICATES, &error);
     const bool no_memory = errno == ENOMEM; /* elsewhere it tells one as a mistake in the text */
     spk_reader_close(&s.reader);
     if (s.status == SPK_OK && *root != NULL && !no_memory)

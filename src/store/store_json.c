@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/json_text.h"
 
 const char *const spk_json_kinds[SPK_JSON_KINDS] = {[SPK_KIND_OWN] = "own",
                                                     [SPK_KIND_VENDOR] = "vendor",
@@ -113,7 +114,7 @@ static spk_status write_report(spk_writer *writer, spk_report *report, bool firs
     if (json == NULL)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: a class as JSON");
     sink s = {writer, SPK_OK};
-    int failed = json_dump_callback(json, to_writer, &s, JSON_COMPACT | JSON_REAL_PRECISION(17));
+    int failed = spk_json_dump(json, to_writer, &s, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(json);
     if (failed && s.status == SPK_OK)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: a class as JSON");

@@ -19,6 +19,10 @@ C
 hardened=(-fPIE -pie -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -Wl,-z,relro,-z,now,-z,noexecstack)
 gcc -O2 "$work/program.c" -o "$work/program" "${hardened[@]}" && ./elf.py --hardened "$work/program" >/dev/null
 
+# One that only moves memory has no call that could be checked.
+printf '#include <string.h>\nint main(int n, char **a) { char t[9]; memmove(a[0], a[n - 1], strlen(a[0])); strtok(t, a[0]); return 0; }\n' |
+    gcc -O2 -x c - -o "$work/program" "${hardened[@]}" -fstack-protector-all && ./elf.py --hardened "$work/program"
+
 # refused FAULT GCC_OPTION...: elf.py must name FAULT in a program linked so.
 refused() {
     local fault=$1

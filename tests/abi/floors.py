@@ -15,6 +15,7 @@ import tempfile
 # below it, but for what is a room of its own.
 FLOORS = """
 base
+known
 matrix
 matrix/io
 op
@@ -26,6 +27,7 @@ store
 tune/measure
 tune/search
 tune/choose
+tune/trial
 api
 """
 

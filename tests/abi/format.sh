@@ -8,7 +8,7 @@ fix=
 [ "${1:-}" != --fix ] || { fix=1; shift; }
 
 if [ $# -gt 0 ]; then files=("$@"); else
-    mapfile -t files < <(find bench cli examples include prover python/src src tests -regex '.*\.\(c\|h\|cpp\|cu\|cuh\)' | sort)
+    mapfile -t files < <(find bench cli cmake examples include prover python/src src tests -regex '.*\.\(c\|h\|cpp\|cu\|cuh\)' | sort)
 fi
 if [ -n "$fix" ]; then clang-format-14 -i "${files[@]}"; fi
 clang-format-14 --dry-run --Werror "${files[@]}" || { echo "format: tests/abi/format.sh --fix formats them"; exit 1; }

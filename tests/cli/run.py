@@ -12,7 +12,7 @@ import unittest
 import support
 
 MEASURING = ("test_bench", "test_check")
-SCRIPTS = ("test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
+SCRIPTS = ("test_carry", "test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
 
 
 def run_file(name, options):

@@ -73,6 +73,21 @@ class Check(CliTest):
         arguments = ["check", "--seed", "3", "--cases", "4", "--kernel", "spmm_portable", "--params", "PACK=2 GROUP=1"]
         self.assertIn("nothing was checked", self.cli(*arguments, code=1).stderr)
 
+    def test_each_named_kernel_is_checked(self):
+        """One case is of one operation: of two kernels one at most runs, and the other is named; without --params it may want more cases."""
+        ran = 0
+        for seed in range(12):
+            arguments = ["check", "--kernel", "spmm_portable,gemm_portable", "--seed", str(seed), "--cases", "1"]
+            done = self.cli(*arguments, "--params", "NV=2", "--json", "c.json", code=1)
+            cases = {row["name"]: row["cases"] for row in json.loads((self.folder / "c.json").read_text())["results"]}
+            idle = [name for name, count in cases.items() if count == 0]
+            self.assertIn(f"of {', '.join(idle)} was applicable in none of the cases: nothing was checked", done.stderr)
+            ran += len(idle) == 1
+            done = self.cli(*arguments, "--json", "d.json", code=None)
+            some = any(row["cases"] for row in json.loads((self.folder / "d.json").read_text())["results"])
+            self.assertEqual(done.returncode, 0 if some else 1, done.stderr)
+        self.assertGreater(ran, 0)
+
     def test_all_params(self):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
 

@@ -46,6 +46,31 @@ class Explain(CliTest):
         timed = {c["name"]: c for c in candidates if c["median_us"]}
         return lines, " ".join(shown.split()), [timed[name] for name in names]
 
+    def test_whose_evidence(self):
+        """Where the nearest class decides, its times are not this problem's: no rates of them, and a race measures."""
+        self.stores = 0
+        self.cli("tune", *SMALL, "--store", self.path("mine"))
+        self.text = json.dumps(self.known())
+        whole = json.loads(self.text)
+        self.rewrite(whole["classes"][0], None, [("ok", 200.0, 5.0), ("ok", 300.0, 4.0)])
+        store = self.tell("near", whole)
+        near = [arg if arg != "24" else "32" for arg in SMALL_CLASS]
+        shown = " ".join(self.cli("explain", *near, "--store", store).stdout.split())
+        self.assertIn("nearest class, of n=", shown)
+        self.assertIn("and no times of this problem", shown)
+        self.assertNotIn("from the store, measured", shown)
+        self.assertNotIn("GFLOP/s", shown)
+        self.assertIn("n=32", shown.split("class: ")[1].replace(" ", ""))
+        result = self.bench("explain", *near, "--store", store)["results"][0]
+        self.assertTrue(result["foreign"] and result["origin"].startswith("nearest class, of n="))
+        self.assertTrue(any(c["median_us"] for c in result["candidates"]))
+        self.assertEqual({c["tflops"] for c in result["candidates"]} | {c["dense_equivalent_tflops"] for c in result["candidates"]}, {None})
+        own = self.bench("explain", *SMALL_CLASS, "--store", store)["results"][0]
+        self.assertEqual((own["foreign"], own["origin"]), (False, None))
+        self.assertTrue(any(c["tflops"] for c in own["candidates"]))
+        raced = self.bench("bench", *near, "--budget", "0.3", "--store", store)["results"][0]
+        self.assertEqual((raced["foreign"], raced["from_store"]), (False, False))
+
     def test_first_looks(self):
         self.stores = 0
         self.cli("tune", *SMALL, "--store", self.path("mine"))

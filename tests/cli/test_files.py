@@ -119,6 +119,17 @@ class Convert(CliTest):
         for name in ("d.mtx", "e.mtx", "g.mtx"):
             self.assertEqual(self.read_array(self.path(name)), wanted, name)
 
+    def test_zeros_are_told_of(self):
+        """A large file of a matrix that is zero for the most part; not one of few zeros, nor one without them."""
+        self.cli("gen", "uniform", "--rows", "2048", "--block", "4", "--density", "1%", "-o", "a.safetensors")
+        self.assertIn("of which 1 % are not zero; .mtx and .safetensors hold those alone", self.cli("convert", "a.safetensors", "a.npy").stderr)
+        self.assertIn("--to sparse writes those alone", self.cli("convert", "a.npy", "b.safetensors").stderr)
+        self.assertEqual(self.cli("convert", "a.npy", "b.safetensors", "-q").stderr, "")
+        self.assertEqual(self.cli("convert", "a.npy", "c.safetensors", "--to", "sparse", "--block", "4").stderr, "")
+        self.assertEqual(self.cli("convert", "a.safetensors", "c.mtx").stderr, "")
+        self.cli("gen", "uniform", "--rows", "2048", "--block", "64", "--density", "10%", "-o", "a.safetensors")
+        self.assertEqual(self.cli("convert", "a.safetensors", "a.npy").stderr, "")
+
     def test_gen_says_what_the_file_holds(self):
         for name, told in (("a.npy", "dense 32 x 32 f32, of BSR 32 x 32"), ("a.mtx", "COO 32 x 32 f32"), ("a.safetensors", "BSR 32 x 32 f32")):
             self.assertIn(f"{name}: {told}", self.cli("gen", "uniform", "--rows", "32", "--block", "4", "-o", name).stdout)

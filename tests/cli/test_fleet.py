@@ -122,6 +122,8 @@ class FleetTest(CliTest):
         import importlib.util
 
         source = pathlib.Path(support.HERE).parents[1] / "bench" / "bundle.py"
+        if str(source.parent) not in sys.path:  # it has modules beside it
+            sys.path.insert(0, str(source.parent))
         found = importlib.util.spec_from_file_location("bundle", source)
         bundle = importlib.util.module_from_spec(found)
         found.loader.exec_module(bundle)

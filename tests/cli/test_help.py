@@ -221,7 +221,7 @@ class Completion(CliTest):
 
         def wait_for(mark):
             nonlocal shown
-            deadline = time.monotonic() + 60
+            deadline = time.monotonic() + support.LIMIT_S
             while not re.search(mark, shown) and time.monotonic() < deadline:
                 if select.select([terminal], [], [], 0.1)[0]:
                     shown += os.read(terminal, 65536)

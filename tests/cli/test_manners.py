@@ -3,8 +3,8 @@ import json
 import os
 import pty
 import re
+import resource
 import subprocess
-import time
 
 import support
 from support import SMALL, SMALL_CLASS, CliTest
@@ -16,7 +16,7 @@ class Tables(CliTest):
     def test_what_did_not_run_is_counted_in_one_line(self):
         text = self.cli("bench", *SMALL).stdout
         self.assertNotIn("it is for f64", text)
-        counted = re.search(r"(\d+) of (\d+) candidates did not run \((.*)\); --all lists them", " ".join(text.split()))
+        counted = re.search(r"(\d+) of (\d+) kernels did not run \((.*)\); --all lists them", " ".join(text.split()))
         self.assertEqual(sum(map(int, re.findall(r"\d+", counted[3]))), int(counted[1]))
         whole = self.cli("explain", *SMALL_CLASS, "--all").stdout
         self.assertIn("it is for f64", whole)
@@ -121,7 +121,7 @@ class Progress(CliTest):
                 break
             raw += part
         os.close(master)
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(support.LIMIT_S), 0)
         lines = [re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in raw.decode().replace("\r\n", "\n").split("\n")]
         return "\n".join(re.sub(r"^.*\x1b\[K", "", line) for line in lines), raw.decode()
 
@@ -141,12 +141,11 @@ class Progress(CliTest):
 
 class Limits(CliTest):
     def test_a_matrix_beyond_the_memory_is_refused_at_once(self):
-        start = time.monotonic()
-        error = self.cli("bench", "--m", "1000000", "--k", "1000000", "--n", "1000000", "--block", "8", code=5).stderr
+        little_work = lambda: resource.setrlimit(resource.RLIMIT_CPU, (20, 20))  # of the processors' time, whoever else wants them
+        error = self.cli("bench", "--m", "1000000", "--k", "1000000", "--n", "1000000", "--block", "8", code=5, preexec_fn=little_work).stderr
         self.assertIn("out of memory", error)
-        self.assertLess(time.monotonic() - start, 3)
 
     def test_the_budget_bounds_the_race(self):
-        start = time.monotonic()
-        self.bench("bench", *SMALL_CLASS, "--budget", "0.2", "--rounds", "10000", "--fresh")
-        self.assertLess(time.monotonic() - start, 30)
+        one = self.bench("bench", *SMALL_CLASS, "--budget", "0.2", "--rounds", "10000", "--fresh")["results"][0]
+        pairs = [ratio["pairs"] for c in one["candidates"] for ratio in (c["ratios"] or {}).values()]
+        self.assertTrue(all(number < 10000 for number in pairs), pairs)

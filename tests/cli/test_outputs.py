@@ -225,7 +225,7 @@ class Lost(CliTest):
         while not [p for p in self.folder.iterdir() if p.name.startswith(".sparsek")]:
             self.assertIsNone(process.poll())
         process.send_signal(signal.SIGQUIT)
-        self.assertEqual(process.wait(60), -signal.SIGQUIT)
+        self.assertEqual(process.wait(support.LIMIT_S), -signal.SIGQUIT)
         self.assertEqual([p.name for p in self.folder.iterdir() if p.name != "cache"], [])
 
 

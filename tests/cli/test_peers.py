@@ -27,10 +27,10 @@ class Cases(unittest.TestCase):
     def test_names(self):
         every = cases.all_cases()
         self.assertEqual(len({c.name for c in every}), len(every))
-        listed = subprocess.run([sys.executable, BENCH / "peers.py", "--list", "--case", "decode-t16"], capture_output=True, encoding="utf-8", check=True, timeout=60)
+        listed = subprocess.run([sys.executable, BENCH / "peers.py", "--list", "--case", "decode-t16"], capture_output=True, encoding="utf-8", check=True, timeout=support.LIMIT_S)
         self.assertEqual(listed.stdout.split(), ["decode-t16-b64", "decode-t16-b128", "decode-t16-b64-warm", "decode-t16-b128-warm"])
         self.assertEqual([c.name for c in cases.chosen_cases(["decode-t1-b64"])], ["decode-t1-b64"])
-        refused = subprocess.run([sys.executable, BENCH / "peers.py", "--out", "x", "--case", "nosuch"], capture_output=True, encoding="utf-8", timeout=60)
+        refused = subprocess.run([sys.executable, BENCH / "peers.py", "--out", "x", "--case", "nosuch"], capture_output=True, encoding="utf-8", timeout=support.LIMIT_S)
         self.assertEqual(refused.returncode, 2)
         self.assertIn("no case begins with nosuch", refused.stderr)
 

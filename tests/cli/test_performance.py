@@ -8,6 +8,7 @@ import sys
 import tempfile
 import unittest
 
+import support
 from support import HERE
 
 ROOT = HERE.parent.parent
@@ -68,7 +69,7 @@ class Performance(unittest.TestCase):
         return (self.folder / "performance" / f"{device}.md").read_text()
 
     def make(self, *words):
-        return subprocess.run([sys.executable, ROOT / "bench" / "performance.py", *words], capture_output=True, encoding="utf-8", timeout=60)
+        return subprocess.run([sys.executable, ROOT / "bench" / "performance.py", *words], capture_output=True, encoding="utf-8", timeout=support.LIMIT_S)
 
     def here(self, *words):
         return self.make("--results", self.results, "--out", self.page, *words)

@@ -24,7 +24,7 @@ class Terminal(CliTest):
                 break
             shown += part
         os.close(master)
-        self.assertEqual(process.wait(timeout=60), 0)
+        self.assertEqual(process.wait(support.LIMIT_S), 0)
         return shown.decode()
 
     def test_colour(self):
@@ -63,7 +63,7 @@ class Terminal(CliTest):
                 os.close(reader)
                 process = subprocess.Popen([support.program, *arguments], cwd=self.folder, env=self.env, stdout=writer, stderr=subprocess.PIPE)
                 os.close(writer)
-                _, error = process.communicate(timeout=60)
+                _, error = process.communicate(timeout=support.LIMIT_S)
                 error = b"".join(line for line in error.splitlines() if b"other programs used" not in line)  # true of a busy machine
                 self.assertEqual((process.returncode, error), (0, b""))
 

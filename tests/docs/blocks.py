@@ -33,6 +33,7 @@ LANGUAGES = ("", "sh", "console")
 
 # Fragments of C: the page, its number among the blocks of C, what is declared before, what comes after.
 FRAGMENTS = [
+    ("docs/c.md", 2, "#define TRY(call) if ((call) != SPK_OK) return\nspk_context *context = NULL; spk_pattern *pattern = NULL; spk_plan *plan = NULL; double b[3], d[3];", ""),
     ("docs/generators.md", 1, "spk_context *ctx = NULL;", "(void)shortfall;"),
     ("docs/training.md", 1, "int64_t rows = 0, experts = 1, hidden = 1, nnzb = 0; const int32_t *offsets = NULL, *columns = NULL; void *stream = NULL;", "(void)indices;"),
     ("docs/tuning.md", 1, "spk_plan *plan = NULL;", "(void)pinned;"),
@@ -121,7 +122,7 @@ def main():
         environment = os.environ | {"SPARSEK_STORE": str(folder / "store.db"), "SPARSEK_CACHE_DIR": str(folder / "cache"), "COLUMNS": "100", "LC_ALL": "C.UTF-8"}
 
         def run(*words, cwd=folder):
-            return subprocess.run([build / "sparsek", *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=120)
+            return subprocess.run([build / "sparsek", *words], cwd=cwd, env=environment, capture_output=True, text=True, check=False, timeout=600)
         start = folder / "start"
         start.mkdir()
         prepare(start, lambda *words: run(*words, cwd=start))

@@ -77,7 +77,7 @@ class Trial:
         command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "cache") else [self.program, *arguments, "-q"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.env, **libraries, **env}, capture_output=True, encoding="utf-8", errors="replace",
-                                  timeout=120, stdin=subprocess.DEVNULL)
+                                  timeout=600, stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
             return None, "hung"
         return done.returncode, done.stderr

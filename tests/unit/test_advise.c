@@ -2,8 +2,7 @@
 #include "unit/models.h"
 
 #include <math.h>
-
-#include "base/clock.h"
+#include <time.h>
 
 static const int64_t natural[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 128};
 enum { SIZES = sizeof natural / sizeof natural[0] };
@@ -136,9 +135,9 @@ static void test_wide(void **state)
     }
     spk_block_advice advice[SIZES] = {{SPK_SIZED(spk_block_advice)}};
     int count = SIZES;
-    double start = spk_now_us();
+    const clock_t begun = clock(); /* this process's time, however many others share the machine */
     assert_ok(spk_advise_blocks(&counted, in, advice, &count));
-    assert_true(spk_now_us() - start < 1e6);
+    assert_true(clock() - begun < 2 * CLOCKS_PER_SEC);
     assert_int_equal(count, SIZES);
     for (int k = 0; k < count; k++) {
         int64_t nnzb = 0, block = advice[k].block_rows;

@@ -440,7 +440,7 @@ static void fork_after_threads(void **state)
     pid_t child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        alarm(20); /* a hang must end the child */
+        alarm(600); /* a hang must end the child */
         args = fixture_args(&f, d);
         int ok = spk_matmul(f.context, f.pattern, &f.problem, &args, &quick) == SPK_OK && is_right(&f, d);
         f.problem.ldd = N + 3; /* a new plan in the child, too */

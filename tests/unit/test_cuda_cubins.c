@@ -197,7 +197,17 @@ static void oldest_go_first(void **state)
     assert_false(holds("program 5", content));
 }
 
-/* Eight processes want the same program: one compiles. */
+/* Until each of `count` processes has said that it has begun. */
+static bool all_have_begun(int begun, int count)
+{
+    char word;
+    for (int i = 0; i < count; i++)
+        if (read(begun, &word, 1) != 1)
+            return false;
+    return true;
+}
+
+/* Eight processes want the same program: one compiles, and takes until all of them have come for it. */
 static void processes_compile_once(void **state)
 {
     (void)state;
@@ -205,22 +215,22 @@ static void processes_compile_once(void **state)
     struct stat facts;
     snprintf(work, sizeof work, "%s/compiled", cache);
     pid_t children[8];
+    int begun[2];
+    assert_int_equal(pipe(begun), 0);
     for (int i = 0; i < 8; i++) {
         fflush(NULL);
         children[i] = fork();
         assert_true(children[i] >= 0);
         if (children[i] == 0) {
-            int token = spk_cubins_lock(mem, "shared", 30);
+            bool good = write(begun[1], "x", 1) == 1;
+            int token = spk_cubins_lock(mem, "shared", 300);
             if (!holds("shared", "content")) {
                 int file = open(work, O_WRONLY | O_CREAT | O_APPEND, 0600);
-                bool good = file >= 0 && write(file, "x", 1) == 1;
-                usleep(20000);
+                good = good && file >= 0 && write(file, "x", 1) == 1 && all_have_begun(begun[0], 8);
                 save("shared", "content");
-                if (!good)
-                    _exit(1);
             }
             spk_cubins_unlock(token, "shared");
-            _exit(token < 0);
+            _exit(token < 0 || !good);
         }
     }
     for (int i = 0; i < 8; i++) {
@@ -228,6 +238,8 @@ static void processes_compile_once(void **state)
         assert_int_equal(waitpid(children[i], &status, 0), children[i]);
         assert_int_equal(status, 0);
     }
+    close(begun[0]);
+    close(begun[1]);
     assert_int_equal(stat(work, &facts), 0);
     assert_int_equal(facts.st_size, 1);
 }

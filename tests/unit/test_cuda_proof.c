@@ -41,6 +41,9 @@
 
 enum { COUNT = 4, ODD = 1 }; /* candidates; the one that the deed befalls */
 
+/* Of a prover: what no answer takes, however busy the machine is, and what a hanging one is given. */
+static const double PATIENT_US = 300e6, HASTY_US = 3e6;
+
 static const char script[] = "#!/bin/sh\n"
                              "echo x >>\"$DOUBLE_FOLDER/starts\"\n"
                              "list=$(tr '\\000' '\\n' | grep -a -o 'V=[0-9]*')\n"
@@ -102,7 +105,7 @@ static void set_up(void)
     setenv("DOUBLE_FOLDER", folder, 1);
     setenv("DOUBLE_BEGIN", "", 1);
     setenv("DOUBLE_DEED", "", 1);
-    spk_cuda_proof_limits(20e6, 20e6);
+    spk_cuda_proof_limits(PATIENT_US, PATIENT_US);
     CHECK(spk_backend_cuda.open(&spk_mem_system, "cuda:0", &executor, &device) == SPK_OK);
     CHECK(spk_pattern_make(&spk_mem_system,
                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .nnzb = 1,
@@ -232,25 +235,25 @@ static void body_ended(void)
 
 static void body_hangs(void)
 {
-    spk_cuda_proof_limits(20e6, 1e6);
+    spk_cuda_proof_limits(PATIENT_US, HASTY_US);
     const double begun = spk_now_us();
-    do_deed("", "sleep 60");
-    CHECK(spk_now_us() - begun < 30e6);
+    do_deed("", "sleep 600");
+    CHECK(spk_now_us() - begun < 500e6);
     CHECK(starts() == 2);
     check_odd(SPK_ERR_INTERNAL, "it did not end in time");
 }
 
 static void body_is_slow(void)
 {
-    spk_cuda_proof_limits(20e6, 1e6);
-    predicted_us = 1e5;
-    do_deed("", "sleep 60");
+    spk_cuda_proof_limits(PATIENT_US, HASTY_US);
+    predicted_us = 0.1 * HASTY_US;
+    do_deed("", "sleep 600");
     check_odd(SPK_ERR_UNAVAILABLE, "it is too slow on this problem to be proved");
 }
 
 static void body_floods(void)
 {
-    spk_cuda_proof_limits(20e6, 1e6);
+    spk_cuda_proof_limits(PATIENT_US, HASTY_US);
     do_deed("", "while :; do echo noise; done");
     check_odd(SPK_ERR_INTERNAL, "it did not end in time");
 }
@@ -308,6 +311,19 @@ static void body_out_of_turn(void)
     CHECK(starts() == 1);
 }
 
+/* A prover that refuses the problem itself was asked wrongly: an internal error, of which nothing stays known of the candidates. */
+static void body_problem_refused(void)
+{
+    setenv("DOUBLE_BEGIN", "echo 'refused argument: keys = 3'; exit 3", 1);
+    for (int k = 0; k < COUNT; k++)
+        list[k] = (spk_prepared){.kernel = &kernel, .params.v = {k}};
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_ERR_INTERNAL);
+    CHECK(strstr(spk_error_last(), "proved with is refused: argument: keys = 3") != NULL);
+    CHECK(starts() == 1);
+    do_deed("", "");
+    check_odd(SPK_OK, "");
+}
+
 static void body_lost(void)
 {
     do_deed("echo 'lost no device is to be had'; exit 4", "");
@@ -323,8 +339,8 @@ static void body_leaves(void)
 
 static void body_never_begins(void)
 {
-    spk_cuda_proof_limits(1e6, 20e6);
-    do_deed("sleep 60", "");
+    spk_cuda_proof_limits(HASTY_US, PATIENT_US);
+    do_deed("sleep 600", "");
     CHECK(starts() == 1);
     check_none("it could not be proved: the prover did not answer", "it was not proved");
 }
@@ -408,9 +424,10 @@ static void body_not_a_program(void)
     check_none("there is no such program", "there is no such program");
 }
 
-static void *interrupt_soon(void *unused)
+static void *interrupt_the_prover(void *unused)
 {
-    nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
+    while (starts() == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     atomic_store(&interrupted, 1);
     return unused;
 }
@@ -419,10 +436,10 @@ static void body_interrupted(void)
 {
     pthread_t thread;
     const double begun = spk_now_us();
-    CHECK(pthread_create(&thread, NULL, interrupt_soon, NULL) == 0);
-    do_deed("sleep 60", "");
+    CHECK(pthread_create(&thread, NULL, interrupt_the_prover, NULL) == 0);
+    do_deed("sleep 600", "");
     pthread_join(thread, NULL);
-    CHECK(spk_now_us() - begun < 15e6);
+    CHECK(spk_now_us() - begun < 500e6);
     for (int i = 0; i < COUNT; i++)
         check_one(i, SPK_ERR_INTERRUPTED, "interrupted before it was proved");
     atomic_store(&interrupted, 0);
@@ -527,23 +544,32 @@ static void body_no_process(void)
 
 /* ------------------------------------------------------------------------------------------------ what never ends */
 
+static void end_those_left_behind(void)
+{
+    char command[400];
+    snprintf(command, sizeof command, "kill $(cat '%s/left')", folder);
+    CHECK(system(command) == 0);
+}
+
 /* A child that has left the group and keeps the pipe open is not waited for. */
 static void body_left_behind(void)
 {
+    const char *leave = "setsid sleep 600 & echo $! >>\"$DOUBLE_FOLDER/left\"; exit 0";
     const double begun = spk_now_us();
-    do_deed("setsid sleep 15 & exit 0", "");
+    do_deed(leave, "");
     check_none("it could not be proved: the prover ended early", "it was not proved");
-    do_deed("", "setsid sleep 15 & exit 0");
-    CHECK(spk_now_us() - begun < 10e6);
+    do_deed("", leave);
+    CHECK(spk_now_us() - begun < 500e6);
+    end_those_left_behind();
     check_odd(SPK_ERR_INTERNAL, "it took the proving process with it");
 }
 
 static void body_late_again(void)
 {
-    spk_cuda_proof_limits(1e6, 20e6);
+    spk_cuda_proof_limits(HASTY_US, PATIENT_US);
     const double begun = spk_now_us();
-    do_deed("echo ready; echo run 0; sleep 60", "");
-    CHECK(spk_now_us() - begun < 15e6);
+    do_deed("echo ready; echo run 0; sleep 600", "");
+    CHECK(spk_now_us() - begun < 500e6);
     CHECK(starts() == 2);
     check_one(0, SPK_ERR_UNAVAILABLE, "it was not ready within the time for its proof");
     check_one(1, SPK_ERR_UNAVAILABLE, "it was not ready within the time for its proof");
@@ -669,6 +695,7 @@ TEST(fails_at_length)
 TEST(no_memory)
 TEST(chatters)
 TEST(out_of_turn)
+TEST(problem_refused)
 TEST(lost)
 TEST(leaves)
 TEST(never_begins)
@@ -707,6 +734,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_chatters),
         cmocka_unit_test(test_out_of_turn),
+        cmocka_unit_test(test_problem_refused),
         cmocka_unit_test(test_lost),
         cmocka_unit_test(test_leaves),
         cmocka_unit_test(test_never_begins),

@@ -2,7 +2,9 @@
 #include "unit/io_case.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -181,10 +183,26 @@ typedef struct taking {
     size_t count;
 } taking;
 
+/* Until nobody can write more into the pipe. */
+static void wait_until_full(int fd)
+{
+    for (struct pollfd end = {.fd = fd, .events = POLLOUT};;) {
+        char path[40];
+        snprintf(path, sizeof path, "/dev/fd/%d", fd);
+        end.fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        assert_true(end.fd >= 0);
+        const bool full = poll(&end, 1, 0) == 0;
+        close(end.fd);
+        if (full)
+            return;
+        sched_yield();
+    }
+}
+
 static void *take(void *argument)
 {
     taking *t = argument;
-    usleep(20000); /* until the pipe is full */
+    wait_until_full(t->fd);
     for (size_t at = 0; at < t->count;) {
         ssize_t got = read(t->fd, t->bytes + at, t->count - at);
         if (got <= 0)

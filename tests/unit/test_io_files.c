@@ -197,7 +197,7 @@ static void test_dispatch(void **state)
     expect_read("a.SMTX.GZ", BYTES("1 1 1\n0 1\n0\n"), SPK_OK, NULL);
     expect_read("no_mark", BYTES("1, 1, 1\n0 1\n0\n"), SPK_OK, NULL);
     expect_read("a.npz", BYTES("PK\x03\x04"), SPK_ERR_FORMAT,
-                "is a zip archive, as NumPy's .npz: unpack it, or save one array with numpy.save");
+                "is a zip archive, as NumPy's .npz and SciPy's: save one array with numpy.save, or a sparse matrix with scipy.io.mmwrite");
 }
 
 static void test_arguments(void **state)

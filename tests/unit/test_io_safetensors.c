@@ -476,13 +476,187 @@ static void test_no_memory_for_json(void **state)
     assert_int_equal(case_live, 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ bare triples */
+
+/* A matrix of which the file tells neither rows nor columns, under a name among others, drawn at random. */
+typedef struct bare_case {
+    char header[2048];
+    unsigned char data[4096];
+    size_t bytes;
+    int64_t block_rows, block_cols, grid_rows, grid_cols, nnz, last; /* last: the largest block column that is stored; -1: none is */
+    int64_t offsets[16], columns[64];
+    bool narrow; /* 32-bit indices */
+} bare_case;
+
+static void put_index(bare_case *c, int64_t value)
+{
+    const int32_t narrow = (int32_t)value;
+    memcpy(c->data + c->bytes, c->narrow ? (const void *)&narrow : &value, c->narrow ? 4 : 8);
+    c->bytes += c->narrow ? 4 : 8;
+}
+
+static void draw_bare(spk_rng *rng, bare_case *c)
+{
+    *c = (bare_case){.block_rows = 1 + (int64_t)spk_rng_below(rng, 3), .block_cols = 1 + (int64_t)spk_rng_below(rng, 3), .last = -1};
+    c->narrow = spk_rng_below(rng, 2);
+    c->grid_rows = (int64_t)spk_rng_below(rng, 6);
+    c->grid_cols = 1 + (int64_t)spk_rng_below(rng, 7);
+    for (int64_t i = 0; i < c->grid_rows; i++) {
+        for (int64_t j = 0; j < c->grid_cols; j++)
+            if (spk_rng_below(rng, 3) == 0) {
+                c->columns[c->nnz++] = j;
+                c->last = j > c->last ? j : c->last;
+            }
+        c->offsets[i + 1] = c->nnz;
+    }
+    const size_t values = (size_t)(c->nnz * c->block_rows * c->block_cols);
+    for (size_t i = 0; i < values; i++, c->bytes += 4)
+        memcpy(c->data + c->bytes, &(float){(float)i}, 4);
+    const size_t at_columns = c->bytes;
+    for (int64_t i = 0; i < c->nnz; i++)
+        put_index(c, c->columns[i]);
+    const size_t at_offsets = c->bytes;
+    for (int64_t i = 0; i <= c->grid_rows; i++)
+        put_index(c, c->offsets[i]);
+    const char *type = c->narrow ? "I32" : "I64";
+    snprintf(c->header, sizeof c->header,
+             "{\"__metadata__\":{\"format\":\"pt\"},\"m.0.up.values\":{\"dtype\":\"F32\",\"shape\":[%d,%d,%d],\"data_offsets\":[0,%zu]},"
+             "\"m.0.up.col_indices\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]},"
+             "\"m.0.up.row_offsets\":{\"dtype\":\"%s\",\"shape\":[%d],\"data_offsets\":[%zu,%zu]},"
+             "\"m.0.up.bias\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[%zu,%zu]}}",
+             (int)c->nnz, (int)c->block_rows, (int)c->block_cols, at_columns, type, (int)c->nnz, at_columns, at_offsets, type,
+             (int)c->grid_rows + 1, at_offsets, c->bytes, c->bytes, c->bytes);
+}
+
+static spk_status read_bare(const bare_case *c, const char *tensor, int64_t cols, char *remark, spk_matrix **m)
+{
+    static unsigned char file[FILE_ROOM];
+    const size_t size = build(file, c->header, c->data, c->bytes);
+    spk_read_context in = {.mem = &case_mem, .tensor = tensor, .cols = cols, .max_bytes = MB, .remark = remark};
+    assert_ok(spk_reader_open_memory(&case_mem, file, size, "f", &in.reader));
+    const spk_status status = spk_read_safetensors(&in, m);
+    spk_reader_close(&in.reader);
+    return status;
+}
+
+static void check_bare(const bare_case *c, int64_t cols, spk_matrix *m)
+{
+    assert_int_equal(m->format, SPK_BSR);
+    assert_int_equal(m->layout, SPK_ROW_MAJOR);
+    assert_int_equal(m->rows, c->grid_rows * c->block_rows);
+    assert_int_equal(m->cols, cols);
+    assert_int_equal(m->block_rows, c->block_rows);
+    assert_int_equal(m->block_cols, c->block_cols);
+    assert_int_equal(m->nnz, c->nnz);
+    assert_memory_equal(m->row_offsets, c->offsets, (size_t)(c->grid_rows + 1) * 8);
+    assert_memory_equal(m->col_indices, c->columns, (size_t)c->nnz * 8);
+    for (int64_t i = 0; i < c->nnz * c->block_rows * c->block_cols; i++)
+        assert_true(spk_value_get(m->values, m->dtype, i) == (double)i);
+    spk_matrix_release(&m);
+    assert_int_equal(case_live, 0);
+}
+
+static void test_bare(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 25);
+    for (int round = 0; round < 300; round++) {
+        static bare_case c;
+        spk_matrix *m = NULL;
+        char remark[SPK_REMARK_ROOM] = "";
+        draw_bare(&rng, &c);
+        const char *name = spk_rng_below(&rng, 2) ? "m.0.up" : NULL; /* beside a plain one it is the only BSR matrix */
+        const int64_t most = c.grid_cols * c.block_cols, ragged = most - (int64_t)spk_rng_below(&rng, (uint64_t)c.block_cols);
+        assert_ok(read_bare(&c, name, ragged, remark, &m));
+        check_bare(&c, ragged, m);
+        assert_string_equal(remark, "");
+        if (c.last >= 0) {
+            m = NULL;
+            assert_ok(read_bare(&c, name, 0, remark, &m));
+            check_bare(&c, (c.last + 1) * c.block_cols, m);
+            assert_non_null(strstr(remark, "nothing says how many columns the BSR matrix 'm.0.up' has"));
+        } else {
+            m = NULL;
+            assert_int_equal(read_bare(&c, name, 0, remark, &m), SPK_ERR_ARGUMENT);
+            assert_non_null(strstr(spk_error_message(0), "nothing says how many columns the BSR matrix 'm.0.up' has: give cols (--cols)"));
+        }
+        if (c.last > 0) {
+            m = NULL;
+            assert_int_equal(read_bare(&c, name, c.last * c.block_cols, NULL, &m), SPK_ERR_FORMAT);
+            assert_non_null(strstr(spk_error_message(0), "there is no such block column"));
+        }
+        assert_int_equal(read_bare(&c, "m.0", 0, NULL, &m), SPK_ERR_ARGUMENT);
+        assert_string_equal(spk_error_message(0), "f: holds no tensor 'm.0', but with it in the name 'm.0.up', 'm.0.up.bias'");
+        assert_int_equal(case_live, 0);
+    }
+}
+
+#define TRIPLE(values, columns, offsets)                                                                             \
+    "{\"w.values\":{\"dtype\":\"F32\",\"shape\":" values "},\"w.col_indices\":{\"dtype\":\"I64\",\"shape\":" columns \
+    "},\"w.row_offsets\":{\"dtype\":\"I64\",\"shape\":" offsets "}}"
+
+/* What is wrong with one is told, and nothing is read beyond it. */
+static void test_bare_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header;
+        int64_t words[4];
+        size_t bytes;
+        const char *message;
+    } cases[] = {
+        {TRIPLE("[0,0,4],\"data_offsets\":[0,0]", "[0],\"data_offsets\":[0,0]", "[1],\"data_offsets\":[0,8]"),
+         {0},
+         8,
+         "blocks of 0 x 4; each size is in"},
+        {TRIPLE("[0,4,4097],\"data_offsets\":[0,0]", "[0],\"data_offsets\":[0,0]", "[1],\"data_offsets\":[0,8]"),
+         {0},
+         8,
+         "blocks of 4 x 4097"},
+        {TRIPLE("[0,4,4],\"data_offsets\":[0,0]", "[0],\"data_offsets\":[0,0]", "[0],\"data_offsets\":[0,0]"),
+         {0},
+         0,
+         "has no row offsets"},
+        {TRIPLE("[1,1,1],\"data_offsets\":[0,4]", "[1],\"data_offsets\":[4,12]", "[2],\"data_offsets\":[12,28]"),
+         {INT64_C(-4294967296), INT64_C(4294967295), INT64_C(4294967296), 0},
+         28,
+         "there is no such block column"},
+        {TRIPLE("[2,1,1],\"data_offsets\":[0,8]", "[1],\"data_offsets\":[8,16]", "[2],\"data_offsets\":[16,32]"),
+         {0, 0, 0, 1},
+         32,
+         "has the size 2 in dimension 0, not 1"},
+        {TRIPLE("[1,1,2],\"data_offsets\":[0,8]", "[1],\"data_offsets\":[8,16]", "[2],\"data_offsets\":[16,32]"),
+         {0, INT64_C(1) << 61, 0, 1},
+         32,
+         "beyond the columns that a matrix can have"},
+        {TRIPLE("[1,1,2],\"data_offsets\":[0,8]", "[1],\"data_offsets\":[8,16]", "[2],\"data_offsets\":[16,32]"),
+         {0, 0, 1, 1},
+         32,
+         "the first row offset is 0"},
+        {TRIPLE("[1,1,2],\"data_offsets\":[0,8]", "[1],\"data_offsets\":[8,16]", "[2],\"data_offsets\":[16,32]"),
+         {0, 0, 0, 2},
+         32,
+         "the last row offset is the number of stored blocks"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        spk_matrix *m = NULL;
+        assert_int_equal(read_file(cases[i].header, cases[i].words, cases[i].bytes, "w", 0, MB, &m) == SPK_OK, 0);
+        if (!strstr(spk_error_message(0), cases[i].message))
+            fail_msg("case %zu: \"%s\" lacks \"%s\"", i, spk_error_message(0), cases[i].message);
+        assert_null(m);
+        assert_int_equal(case_live, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_pattern_only),  cmocka_unit_test(test_bsr),
                                        cmocka_unit_test(test_pick),          cmocka_unit_test(test_pick_of_many),
                                        cmocka_unit_test(test_bad_headers),   cmocka_unit_test(test_bad_bsr),
                                        cmocka_unit_test(test_written),       cmocka_unit_test(test_not_written),
-                                       cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json)};
+                                       cmocka_unit_test(test_costly_header), cmocka_unit_test(test_no_memory_for_json),
+                                       cmocka_unit_test(test_bare),          cmocka_unit_test(test_bare_refused)};
     json_set_alloc_funcs(fail_once, free);
     return cmocka_run_group_tests(tests, make_case_folder, remove_case_folder);
 }

@@ -3,22 +3,23 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
 #include "backend/cpu/probe.h"
-#include "base/clock.h"
 #include "base/processors.h"
 
 static void the_clock_is_measured_once(void **state)
 {
     (void)state;
-    double ghz = spk_probe_ghz(), start = spk_now_us();
+    const double ghz = spk_probe_ghz();
+    const clock_t begun = clock(); /* this process's time, however many others share the machine */
     if (ghz < 0.5 || ghz > 8)
         fail_msg("a clock of %g GHz", ghz);
     for (int i = 0; i < 1000; i++)
         assert_true(spk_probe_ghz() == ghz);
-    assert_true(spk_now_us() - start < 100000);
+    assert_true(clock() - begun < CLOCKS_PER_SEC / 2);
 }
 
 int main(void)

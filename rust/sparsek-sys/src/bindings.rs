@@ -1720,6 +1720,7 @@ pub const SPK_UNKNOWN_ESTIMATE: spk_unknown = spk_unknown(1);
 pub const SPK_UNKNOWN_FAIL: spk_unknown = spk_unknown(2);
 pub const SPK_UNKNOWN_TUNE_EACH: spk_unknown = spk_unknown(3);
 pub const SPK_UNKNOWN_NEAREST: spk_unknown = spk_unknown(4);
+pub const SPK_UNKNOWN_IN_PLACE: spk_unknown = spk_unknown(5);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_unknown(pub ::std::os::raw::c_uint);
@@ -2513,10 +2514,13 @@ pub struct spk_report_info {
     pub summary: *const ::std::os::raw::c_char,
     pub interrupted: ::std::os::raw::c_int,
     pub provisional: spk_provisional,
+    pub origin: *const ::std::os::raw::c_char,
+    pub foreign: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 64usize];
+    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 80usize];
     ["Alignment of spk_report_info"][::std::mem::align_of::<spk_report_info>() - 8usize];
     [
         "Offset of field: spk_report_info::struct_size",
@@ -2548,6 +2552,15 @@ const _: () = {
     [
         "Offset of field: spk_report_info::provisional",
     ][::std::mem::offset_of!(spk_report_info, provisional) - 60usize];
+    [
+        "Offset of field: spk_report_info::origin",
+    ][::std::mem::offset_of!(spk_report_info, origin) - 64usize];
+    [
+        "Offset of field: spk_report_info::foreign",
+    ][::std::mem::offset_of!(spk_report_info, foreign) - 72usize];
+    [
+        "Offset of field: spk_report_info::reserved",
+    ][::std::mem::offset_of!(spk_report_info, reserved) - 76usize];
 };
 unsafe extern "C" {
     pub fn spk_report_get_info(
@@ -2599,7 +2612,7 @@ pub struct spk_race_options {
     pub rounds: ::std::os::raw::c_int,
     pub choices: *const ::std::os::raw::c_char,
     pub keep: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
+    pub all: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -2620,8 +2633,8 @@ const _: () = {
         "Offset of field: spk_race_options::keep",
     ][::std::mem::offset_of!(spk_race_options, keep) - 24usize];
     [
-        "Offset of field: spk_race_options::reserved",
-    ][::std::mem::offset_of!(spk_race_options, reserved) - 28usize];
+        "Offset of field: spk_race_options::all",
+    ][::std::mem::offset_of!(spk_race_options, all) - 28usize];
 };
 unsafe extern "C" {
     pub fn spk_race(
@@ -2870,10 +2883,11 @@ pub struct spk_read_options {
     pub tensor: *const ::std::os::raw::c_char,
     pub dtype: spk_dtype,
     pub max_bytes: i64,
+    pub cols: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_read_options"][::std::mem::size_of::<spk_read_options>() - 32usize];
+    ["Size of spk_read_options"][::std::mem::size_of::<spk_read_options>() - 40usize];
     [
         "Alignment of spk_read_options",
     ][::std::mem::align_of::<spk_read_options>() - 8usize];
@@ -2889,6 +2903,9 @@ const _: () = {
     [
         "Offset of field: spk_read_options::max_bytes",
     ][::std::mem::offset_of!(spk_read_options, max_bytes) - 24usize];
+    [
+        "Offset of field: spk_read_options::cols",
+    ][::std::mem::offset_of!(spk_read_options, cols) - 32usize];
 };
 unsafe extern "C" {
     pub fn spk_matrix_read(

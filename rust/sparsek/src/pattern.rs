@@ -164,15 +164,18 @@ impl Pattern {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn from_matrix(matrix: &Matrix) -> Result<Pattern> {
-        let context = matrix.context();
-        let mut raw = ptr::null_mut();
-        // SAFETY: the matrix is alive, and of this context.
-        context.check(unsafe { sys::spk_pattern_from_matrix(context.raw(), matrix.raw(), &mut raw) })?;
-        let mut indices = sized!(spk_bsr_indices);
         let desc = matrix.desc();
+        if desc.format != sys::SPK_BSR {
+            return Err(Error::argument("the matrix is in another format: convert it with Matrix::to_bsr"));
+        }
+        let mut indices = sized!(spk_bsr_indices);
         (indices.rows, indices.cols, indices.nnzb) = (desc.rows, desc.cols, desc.nnz);
         (indices.block_rows, indices.block_cols) = (desc.block_rows, desc.block_cols);
-        Ok(Pattern::own(context, raw, &indices))
+        (indices.row_offsets, indices.col_indices) = (desc.row_offsets, desc.col_indices);
+        indices.index_type = i64::RAW;
+        // SAFETY: the matrix is alive, and has as many indices as its description says. Not spk_pattern_from_matrix, which would hold
+        // values to the matrix's dtype: a plan's are typed here.
+        unsafe { Pattern::from_indices(matrix.context(), &indices) }
     }
 
     /// Reads a Matrix Market file into blocks: the pattern, and the matrix with its values.

@@ -148,6 +148,12 @@ pub struct Report {
     /// Why a later tuning of the class measures again, if it does.
     #[serde(default)]
     pub provisional: Option<Provisional>,
+    /// Whose evidence it is, where nothing was measured of the class: "nearest class, of n=64".
+    #[serde(default)]
+    pub origin: Option<String>,
+    /// The evidence is another class's: its times are not this problem's, and give no rates of it.
+    #[serde(default)]
+    pub foreign: bool,
 }
 
 impl Report {
@@ -214,6 +220,8 @@ impl Owner {
                 summary: text(info.summary),
                 interrupted: info.interrupted != 0,
                 provisional: provisional(info.provisional),
+                origin: (!info.origin.is_null()).then(|| text(info.origin)),
+                foreign: info.foreign != 0,
             })
         }
     }

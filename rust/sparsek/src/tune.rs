@@ -114,6 +114,18 @@ impl TuneOptions {
         self
     }
 
+    /// Nobody waits for a class that the store does not know: the next runs of its plan are made by a few candidates in turn, until the fastest is
+    /// known. The last bits may differ from run to run meanwhile. On the CPU; on a GPU such a class is tuned.
+    ///
+    /// ```
+    /// let options = sparsek::TuneOptions::new().in_place();
+    /// # let _ = options;
+    /// ```
+    pub fn in_place(mut self) -> Self {
+        self.unknown = Some(sys::SPK_UNKNOWN_IN_PLACE);
+        self
+    }
+
     /// Measures with the same operands again and again, that the caches hold. The default is cold: operands rotate.
     ///
     /// ```

@@ -14,6 +14,7 @@
 #include <sys/auxv.h>
 #endif
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "base/free_memory.h"
 
@@ -194,7 +195,7 @@ static void find_ghz(void)
 {
     char text[64];
     line_value("/proc/cpuinfo", "cpu MHz", text, sizeof text);
-    double told = strtod(text, NULL) / 1000, measured = measured_ghz();
+    double told = spk_real(text, NULL) / 1000, measured = measured_ghz();
     ghz_found = measured > 0.5 && measured < 8 ? measured : told > 0.1 ? told : 2.5;
 }
 

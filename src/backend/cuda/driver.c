@@ -57,6 +57,12 @@ static void open_driver(void)
         refuse(SPK_ERR_UNAVAILABLE, "CUDA is switched off (SPARSEK_CUDA=none)");
         return;
     }
+    if (named && wish[0] != '/') {
+        char why[256];
+        snprintf(why, sizeof why, "SPARSEK_CUDA = \"%.200s\": not used, as it is not a full path", wish);
+        refuse(SPK_ERR_UNAVAILABLE, why);
+        return;
+    }
     const char *path = named ? wish : "libcuda.so.1";
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {

@@ -11,6 +11,7 @@
 #include "backend/cuda/proof_store.h"
 #include "backend/cuda/proved.h"
 #include "backend/cuda/proving.h"
+#include "base/c_locale.h"
 
 enum { MOST_STARTS = 12 };
 
@@ -24,7 +25,7 @@ static int prove_from(spk_proving *p, const char *program, int at, bool *go_on)
 {
     spk_prover prover;
     const int job = spk_proof_job_write(p, at);
-    const spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", strerror(errno))
+    const spk_status status = job < 0 ? spk_fail(SPK_ERR_IO, "the job for the prover cannot be written: %s", spk_system_error(errno))
                                       : spk_prover_start(program, job, &prover);
     if (job >= 0)
         close(job);
@@ -162,6 +163,29 @@ static void conclude(spk_device *device, spk_prepared *candidate, const char *ke
     }
 }
 
+/* Proves todo with the problem or a part of it, and keeps what comes of it. A prover that refuses the problem itself was asked wrongly. */
+static spk_status prove_todo(spk_proving *p, const char *program, char (*keys)[SPK_PROOF_KEY_BYTES])
+{
+    const spk_problem *whole = p->problem;
+    spk_problem part;
+    spk_pattern *made = NULL;
+    if (whole->pattern != NULL)
+        SPK_TRY(spk_pattern_fetch(whole->pattern));
+    SPK_TRY(spk_proof_part(p, &part, &made));
+    p->problem = &part;
+    prove(p, program);
+    p->problem = whole;
+    spk_pattern_release(&made);
+    bool unknown = false;
+    for (int i = 0; i < p->count; i++) {
+        conclude(p->device, &p->list[p->todo[i]], keys[p->todo[i]]);
+        unknown = unknown || p->list[p->todo[i]].unanswered;
+    }
+    return p->refused[0] == '\0' || !unknown
+               ? SPK_OK
+               : spk_fail(SPK_ERR_INTERNAL, "the problem that kernels are proved with is refused: %s", p->refused);
+}
+
 spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
 {
     preparing r = {0};
@@ -176,12 +200,8 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
     SPK_GOTO(compile(device, problem, list, count, &r, interrupted));
     todo = still_to_do(list, r.todo, todo);
     if (todo > 0) {
-        if (problem->pattern != NULL)
-            SPK_GOTO(spk_pattern_fetch(problem->pattern));
         spk_proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .interrupted = interrupted};
-        prove(&p, program);
-        for (int i = 0; i < todo; i++)
-            conclude(device, &list[r.todo[i]], r.keys[r.todo[i]]);
+        SPK_GOTO(prove_todo(&p, program, r.keys));
     }
 done:
     release(&device->mem, &r);

@@ -12,6 +12,9 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
 spk_proof spk_cuda_proof(spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
                          size_t size);
 
+/* For tests: the bytes of operands from which on a part of the problem is proved. */
+void spk_cuda_proof_bytes(double bytes);
+
 /* For tests: how long a prover may take to begin and to make a plan, and for one run. */
 void spk_cuda_proof_limits(double start_us, double run_us);
 

@@ -1,9 +1,11 @@
 /* What a prover answers, line by line, and what a line that never comes means. */
-#include <stdio.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backend/cuda/proof.h"
 #include "backend/cuda/proving.h"
+#include "base/c_locale.h"
 #include "base/clock.h"
 
 enum {
@@ -24,7 +26,7 @@ void spk_proof_say(spk_prepared *candidate, spk_status status, const char *forma
 {
     candidate->status = status;
     candidate->unanswered = false;
-    snprintf(candidate->why, sizeof candidate->why, format, text);
+    spk_snprintf(candidate->why, sizeof candidate->why, format, text);
 }
 
 void spk_proof_unanswered(spk_prepared *candidate, const char *format, const char *text)
@@ -36,9 +38,9 @@ void spk_proof_unanswered(spk_prepared *candidate, const char *format, const cha
 spk_word spk_proof_word(const char *line, int *index, const char **text)
 {
     static const struct {
-        const char *format;
+        const char *before; /* the number of a candidate */
         spk_word word;
-    } numbered[] = {{"run %d%n", SPK_WORD_RUN}, {"made %d%n", SPK_WORD_MADE}, {"ok %d%n", SPK_WORD_OK}, {"failed %d %n", SPK_WORD_FAILED}};
+    } numbered[] = {{"run ", SPK_WORD_RUN}, {"made ", SPK_WORD_MADE}, {"ok ", SPK_WORD_OK}, {"failed ", SPK_WORD_FAILED}};
     *index = -1;
     *text = "";
     if (strcmp(line, "ready") == 0)
@@ -47,13 +49,21 @@ spk_word spk_proof_word(const char *line, int *index, const char **text)
         *text = line + 5;
         return SPK_WORD_LOST;
     }
+    if (strncmp(line, "refused ", 8) == 0) {
+        *text = line + 8;
+        return SPK_WORD_REFUSED;
+    }
     for (size_t i = 0; i < sizeof numbered / sizeof numbered[0]; i++) {
-        int read = 0;
-        if (sscanf(line, numbered[i].format, index, &read) == 1 && read > 0 &&
-            (numbered[i].word == SPK_WORD_FAILED || line[read] == '\0')) {
-            *text = line + read;
-            return numbered[i].word;
-        }
+        const size_t length = strlen(numbered[i].before);
+        if (strncmp(line, numbered[i].before, length) != 0 || line[length] < '0' || line[length] > '9')
+            continue;
+        char *end = NULL;
+        const long number = strtol(line + length, &end, 10);
+        if (number > INT_MAX || (numbered[i].word != SPK_WORD_FAILED && *end != '\0'))
+            continue;
+        *index = (int)number;
+        *text = end + strspn(end, " ");
+        return numbered[i].word;
     }
     return SPK_WORD_OTHER;
 }
@@ -147,7 +157,9 @@ int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on)
             continue;
         }
         const bool this_one = index == at - from;
-        if (said == SPK_WORD_LOST) {
+        if (said == SPK_WORD_LOST || said == SPK_WORD_REFUSED) {
+            if (said == SPK_WORD_REFUSED)
+                snprintf(p->refused, sizeof p->refused, "%.190s", text);
             spk_proof_unanswered(candidate, "it could not be proved: %.160s", text);
             *go_on = false;
             return at;

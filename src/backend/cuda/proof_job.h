@@ -1,14 +1,15 @@
 /* What the library hands to the prover (prover/main.c) on its standard input: this head, then `count` choices, then the pattern's row
  * offsets and block columns as 64-bit integers, if it has one. The prover answers on its standard output, one line each: "ready" when the
  * device and the operands are there; "run I" before candidate I is tried, "made I" when its plan is made and it runs next, then "ok I" or
- * "failed I STATUS: MESSAGE"; "lost MESSAGE" when it cannot go on at all. Other lines are passed over. Plain data of one machine: no byte
+ * "failed I STATUS: MESSAGE"; "lost MESSAGE" when it cannot go on at all,
+ * "refused MESSAGE" when the problem itself is not one. Other lines are passed over. Plain data of one machine: no byte
  * order, no versions beyond the magic. */
 #ifndef SPK_BACKEND_CUDA_PROOF_JOB_H
 #define SPK_BACKEND_CUDA_PROOF_JOB_H
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV7"
+#define SPK_PROOF_MAGIC "SPKPROV8"
 enum {
     SPK_PROOF_OPERANDS = 14,
     SPK_PROOF_SCALARS = 2,

@@ -2,35 +2,21 @@
 #include "backend/cuda/proof_store.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "backend/cuda/cubins.h"
 #include "backend/cuda/nvrtc.h"
 #include "base/hash.h"
-
-enum { REMEMBERED = 1024 };
+#include "known/known.h"
 
 static const char good[] = "good";
 
 /* ------------------------------------------------------------------------------------------------ in this process */
 
-/* Keys of good proofs: a plan from a warm store opens no file for its proof. A lost entry only costs another look. */
-static char remembered[REMEMBERED][SPK_PROOF_KEY_BYTES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static char *place_of(const char *key)
-{
-    return remembered[spk_hash_text(SPK_HASH_START, key) % REMEMBERED];
-}
-
 bool spk_proof_remembered(const char *key)
 {
-    pthread_mutex_lock(&lock);
-    const bool found = strcmp(place_of(key), key) == 0;
-    pthread_mutex_unlock(&lock);
-    return found;
+    return spk_known_find(spk_known_of_process(SPK_KNOWN_PROOFS), key, strlen(key), NULL, 0);
 }
 
 bool spk_cuda_proof_stands(const spk_device *device, const char *key)
@@ -41,20 +27,16 @@ bool spk_cuda_proof_stands(const spk_device *device, const char *key)
 
 void spk_proof_remember(const char *key, bool is_good)
 {
-    pthread_mutex_lock(&lock);
-    char *place = place_of(key);
+    spk_known *proofs = spk_known_of_process(SPK_KNOWN_PROOFS);
     if (is_good)
-        memcpy(place, key, SPK_PROOF_KEY_BYTES);
-    else if (strcmp(place, key) == 0)
-        place[0] = '\0';
-    pthread_mutex_unlock(&lock);
+        spk_known_first(proofs, key, strlen(key));
+    else
+        spk_known_drop(proofs, key, strlen(key));
 }
 
 void spk_proofs_forget(void)
 {
-    pthread_mutex_lock(&lock);
-    memset(remembered, 0, sizeof remembered);
-    pthread_mutex_unlock(&lock);
+    spk_known_forget(spk_known_of_process(SPK_KNOWN_PROOFS));
 }
 
 /* ------------------------------------------------------------------------------------------------ on disk */

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "base/environment.h"
 #include "base/own_file.h"
@@ -197,7 +198,7 @@ spk_status spk_prover_start(const char *program, int job, spk_prover *prover)
     *prover = (spk_prover){.answers = -1};
     bury(0);
     if (pipe2(pipes, O_CLOEXEC) != 0)
-        return spk_fail(SPK_ERR_IO, "the prover cannot be started: pipe: %s", strerror(errno));
+        return spk_fail(SPK_ERR_IO, "the prover cannot be started: pipe: %s", spk_system_error(errno));
     pipes[1] = above_standard(pipes[1]);
     const int error = pipes[1] < 0 ? EMFILE : spawn(program, job, pipes[1], &prover->pid);
     if (pipes[1] >= 0)
@@ -205,7 +206,7 @@ spk_status spk_prover_start(const char *program, int job, spk_prover *prover)
     if (error != 0) {
         close(pipes[0]);
         prover->pid = 0;
-        return spk_fail(SPK_ERR_UNAVAILABLE, "the prover %.120s cannot be started: %s", program, strerror(error));
+        return spk_fail(SPK_ERR_UNAVAILABLE, "the prover %.120s cannot be started: %s", program, spk_system_error(error));
     }
     prover->answers = pipes[0];
     return SPK_OK;

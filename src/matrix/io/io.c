@@ -4,10 +4,12 @@
 
 #include <math.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
+#include "matrix/check.h"
+#include "matrix/io/safetensors_index.h"
 
 typedef spk_status (*read_function)(const spk_read_context *in, spk_matrix **out);
 typedef spk_status (*write_function)(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
@@ -26,11 +28,9 @@ enum { FORMATS = sizeof formats / sizeof *formats };
 /* Index of the path's extension in formats; -1: another. */
 static int by_extension(const char *path, size_t length)
 {
-    for (int i = 0; i < FORMATS; i++) {
-        size_t tail = strlen(formats[i].extension);
-        if (length > tail && strncasecmp(path + length - tail, formats[i].extension, tail) == 0)
+    for (int i = 0; i < FORMATS; i++)
+        if (spk_ends_with(path, length, formats[i].extension))
             return i;
-    }
     return -1;
 }
 
@@ -55,7 +55,7 @@ static bool is_list(const unsigned char *bytes, size_t have)
 static read_function by_content(const unsigned char *bytes, size_t have)
 {
     static const char market[] = "%%MatrixMarket";
-    if (have >= sizeof market - 1 && strncasecmp((const char *)bytes, market, sizeof market - 1) == 0)
+    if (have >= sizeof market - 1 && spk_same_letters((const char *)bytes, market, sizeof market - 1))
         return spk_read_mtx;
     if (have >= 6 && memcmp(bytes, "\x93NUMPY", 6) == 0)
         return spk_read_npy;
@@ -69,7 +69,7 @@ static spk_status pick_reader(const spk_read_context *in, const char *path, read
     const unsigned char *bytes;
     size_t have;
     size_t length = strlen(path);
-    bool packed = length > 3 && strcasecmp(path + length - 3, ".gz") == 0;
+    bool packed = spk_ends_with(path, length, ".gz");
     int format = by_extension(path, packed ? length - 3 : length);
     SPK_TRY(spk_reader_window(in->reader, 16, &bytes, &have));
     *reader = by_content(bytes, have);
@@ -78,7 +78,10 @@ static spk_status pick_reader(const spk_read_context *in, const char *path, read
     if (have >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b)
         return spk_fail(SPK_ERR_FORMAT, "%s: is compressed twice by gzip: decompress it first", path);
     if (have >= 2 && bytes[0] == 'P' && bytes[1] == 'K')
-        return spk_fail(SPK_ERR_FORMAT, "%s: is a zip archive, as NumPy's .npz: unpack it, or save one array with numpy.save", path);
+        return spk_fail(SPK_ERR_FORMAT,
+                        "%s: is a zip archive, as NumPy's .npz and SciPy's: save one array with numpy.save, or a sparse matrix with "
+                        "scipy.io.mmwrite",
+                        path);
     if (format < 0 && is_list(bytes, have))
         format = by_name("smtx");
     if (format < 0)
@@ -120,13 +123,46 @@ static spk_status make_half(const spk_read_context *in, spk_dtype dtype, spk_mat
 spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
                            void *progress_user, spk_matrix **out)
 {
-    spk_read_context in = {.mem = mem, .progress = progress, .progress_user = progress_user};
+    return spk_read_matrix_remarking(mem, path, options, progress, progress_user, NULL, out);
+}
+
+/* A matrix of as many columns as the caller said. */
+static spk_status check_cols(const spk_read_context *in, spk_matrix **matrix)
+{
+    const int64_t cols = (*matrix)->cols;
+    if (in->cols == 0 || in->cols == cols)
+        return SPK_OK;
+    spk_matrix_release(matrix);
+    return spk_fail(SPK_ERR_ARGUMENT, "%s: the matrix has %lld columns, and cols = %lld", spk_reader_name(in->reader), (long long)cols,
+                    (long long)in->cols);
+}
+
+/* From one of a model's files, none of which is an index itself. */
+static spk_status read_by_index(spk_read_context *in, const spk_read_options *options, char *remark, spk_matrix **out)
+{
+    char *file = NULL;
+    spk_status status = spk_index_find(in, &file);
+    spk_reader_close(&in->reader);
+    if (status == SPK_OK)
+        status = spk_read_matrix_remarking(in->mem, file, options, in->progress, in->progress_user, remark, out);
+    spk_free(in->mem, file);
+    return status;
+}
+
+spk_status spk_read_matrix_remarking(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
+                                     void *progress_user, char *remark, spk_matrix **out)
+{
+    spk_read_context in = {.mem = mem, .progress = progress, .progress_user = progress_user, .remark = remark};
+    in.path = spk_named_descriptor(path) < 0 ? path : NULL;
     read_function read = NULL;
     if (options) {
         in.tensor = options->tensor;
         in.dtype = options->dtype;
         in.max_bytes = options->max_bytes;
+        in.cols = options->cols;
     }
+    if (in.cols < 0 || in.cols > SPK_SIZE_LIMIT)
+        return spk_fail(SPK_ERR_ARGUMENT, "cols = %lld: the limits are 0 and %lld", (long long)in.cols, (long long)SPK_SIZE_LIMIT);
     if (in.max_bytes < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "max_bytes = %lld is negative", (long long)in.max_bytes);
     if (in.max_bytes == 0)
@@ -135,12 +171,16 @@ spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_
     if (half != SPK_DTYPE_DEFAULT)
         in.dtype = SPK_DTYPE_DEFAULT; /* as the file has it first, so that values are rounded once */
     SPK_TRY(spk_reader_open(mem, path, &in.reader));
+    if (spk_ends_with(path, strlen(path), SPK_INDEX_ENDING))
+        return read_by_index(&in, options, remark, out);
     spk_status status = spk_reader_unpack(in.reader);
     if (status == SPK_OK)
         status = pick_reader(&in, path, &read);
     spk_matrix *made = NULL;
     if (status == SPK_OK)
         status = read(&in, &made);
+    if (status == SPK_OK)
+        status = check_cols(&in, &made);
     if (status == SPK_OK && half != SPK_DTYPE_DEFAULT)
         status = make_half(&in, half, &made);
     if (status == SPK_OK)

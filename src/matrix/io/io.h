@@ -8,11 +8,16 @@
 #include "base/file.h"
 #include "matrix/matrix.h"
 
+enum { SPK_REMARK_ROOM = 400 };
+
 typedef struct spk_read_context {
     const spk_mem *mem;
     spk_reader *reader;
-    const char *tensor;    /* safetensors, or NULL */
-    spk_dtype dtype;       /* wanted; SPK_DTYPE_DEFAULT: the file's */
+    const char *tensor; /* safetensors, or NULL */
+    int64_t cols;     /* of a BSR matrix of which the file does not tell; 0: as config.json beside `path` says, else up to the last block */
+    const char *path; /* of a file beside which others may lie; NULL: of none */
+    char *remark;     /* NULL, or SPK_REMARK_ROOM bytes: what was assumed of a matrix that was read */
+    spk_dtype dtype;  /* wanted; SPK_DTYPE_DEFAULT: the file's */
     int64_t max_bytes;     /* of memory for the result; a file that needs more is refused with SPK_ERR_FORMAT */
     spk_progress progress; /* may be NULL: bytes read of bytes in all */
     void *progress_user;
@@ -28,7 +33,9 @@ spk_status spk_write_smtx(const spk_matrix *matrix, spk_writer *writer, const sp
 spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
 spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, const spk_write_options *options);
 
-/* Dispatch by content and extension (io.c). */
+/* Dispatch by content and extension (io.c). remark: as in spk_read_context. */
+spk_status spk_read_matrix_remarking(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
+                                     void *progress_user, char *remark, spk_matrix **out);
 spk_status spk_read_matrix(const spk_mem *mem, const char *path, const spk_read_options *options, spk_progress progress,
                            void *progress_user, spk_matrix **out);
 spk_status spk_write_matrix(const spk_mem *mem, const spk_matrix *matrix, const char *path, const spk_write_options *options);

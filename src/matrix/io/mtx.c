@@ -2,15 +2,14 @@
  * Stricter than some: one entry a line, an integer field holds no fractions and no integer that f64 would round. More lenient than some:
  * comments and blank lines anywhere, exponents written with D, either triangle of a symmetric matrix. */
 #include <math.h>
-#include <stdio.h>
-#include <strings.h>
 
+#include "base/c_locale.h"
 #include "matrix/check.h"
 #include "matrix/io/mtx.h"
 
 static bool word_is(const spk_word *word, const char *text)
 {
-    return word->length == strlen(text) && strncasecmp(word->text, text, word->length) == 0;
+    return word->length == strlen(text) && spk_same_letters(word->text, text, word->length);
 }
 
 spk_status spk_mtx_next_line(const spk_mtx *file, spk_word *word)
@@ -50,7 +49,7 @@ static bool is_exact(const char *digits, size_t count, double value)
         digits++;
         count--;
     }
-    return (size_t)snprintf(exact, sizeof exact, "%.0f", fabs(value)) == count && memcmp(exact, digits, count) == 0;
+    return (size_t)spk_snprintf(exact, sizeof exact, "%.0f", fabs(value)) == count && memcmp(exact, digits, count) == 0;
 }
 
 static spk_status integer_value(const spk_mtx *file, const spk_word *word, double *value)

@@ -1,15 +1,12 @@
 /* Numbers from text. Promises the nearest double (ties to even) for every input: short numbers by exact integer arithmetic, the
- * rest by the C library under the C locale's rules. */
+ * rest by the C library. */
 #include "matrix/io/number.h"
 
-#include <errno.h>
-#include <locale.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "base/c_locale.h"
 #include "matrix/io/number_exact.h"
 
 /* A double is exact up to 2^53 and so are the powers of ten up to 10^22: one operation on two of them rounds once. */
@@ -169,9 +166,9 @@ static bool is_named(const char *text, size_t length, double *value)
     size_t sign = length > 0 && (text[0] == '-' || text[0] == '+');
     text += sign;
     length -= sign;
-    if (length == 3 && strncasecmp(text, "nan", 3) == 0)
+    if (length == 3 && spk_same_letters(text, "nan", 3))
         *value = negative ? -NAN : NAN;
-    else if ((length == 3 && strncasecmp(text, "inf", 3) == 0) || (length == 8 && strncasecmp(text, "infinity", 8) == 0))
+    else if ((length == 3 && spk_same_letters(text, "inf", 3)) || (length == 8 && spk_same_letters(text, "infinity", 8)))
         *value = negative ? -INFINITY : INFINITY;
     else
         return false;
@@ -194,13 +191,8 @@ spk_number_status spk_number_parse(const char *text, size_t length, double *valu
         copy[mark] = 'e'; /* what strtod knows */
     double result;
     const unsigned char *end = spk_number_fast((const unsigned char *)copy, &result);
-    if (!end) {
-        locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-        if (!plain)
-            return SPK_NUMBER_FAILED;
-        result = strtod_l(copy, NULL, plain);
-        freelocale(plain);
-    }
+    if (!end)
+        result = spk_real(copy, NULL);
     if (isinf(result))
         return SPK_NUMBER_RANGE;
     *value = result;

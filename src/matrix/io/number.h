@@ -7,9 +7,8 @@
 
 typedef enum spk_number_status {
     SPK_NUMBER_OK = 0,
-    SPK_NUMBER_BAD = 1,   /* not a number */
-    SPK_NUMBER_RANGE = 2, /* beyond the largest finite one */
-    SPK_NUMBER_FAILED = 3 /* the system refused the memory that the conversion needs */
+    SPK_NUMBER_BAD = 1,  /* not a number */
+    SPK_NUMBER_RANGE = 2 /* beyond the largest finite one */
 } spk_number_status;
 
 /* Longest number that is read, in characters, and room that a printed one needs. */

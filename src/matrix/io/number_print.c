@@ -1,11 +1,10 @@
 /* Numbers to text, without the locale. Promises that reading back gives the same value; the usual magnitudes (1e-11 to 1e16) are
- * printed by exact integer arithmetic, the rest by the C library under the C locale. */
-#include <locale.h>
+ * printed by exact integer arithmetic, the rest by the C library. */
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "matrix/io/number.h"
 #include "matrix/io/number_exact.h"
 
@@ -31,13 +30,7 @@ char *spk_number_print_int(char *at, int64_t value)
 
 static char *print_slowly(char *at, int precision, double value)
 {
-    locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* glibc and musl hand out a static one: it cannot fail */
-    locale_t before = uselocale(plain);
-    int count = snprintf(at, SPK_NUMBER_ROOM, "%.*g", precision, value);
-    uselocale(before);
-    if (plain)
-        freelocale(plain);
-    return at + count;
+    return at + spk_snprintf(at, SPK_NUMBER_ROOM, "%.*g", precision, value);
 }
 
 #ifdef SPK_HAVE_U128

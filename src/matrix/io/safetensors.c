@@ -1,40 +1,11 @@
-/* safetensors: one BSR matrix (three tensors and a metadata entry, see safetensors.h) or one plain dense tensor, by name. */
+/* safetensors: one BSR matrix (three tensors, mostly with a metadata entry, see safetensors.h) or one plain dense tensor, by name. */
 #include "matrix/io/safetensors.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "matrix/check.h"
-
-enum { NAMES_BYTES = 480 }; /* of the names in a message; each is whole, as it is to be given */
-
-/* "'a', 'b' and 3 more" for messages. */
-typedef struct name_list {
-    char text[NAMES_BYTES + 32];
-    size_t used;
-    int64_t count, shown;
-    bool near; /* of those alone that hold what was asked for */
-} name_list;
-
-static void add_name(name_list *names, const char *name)
-{
-    const char *separator = names->count > 0 ? ", " : "";
-    const bool all_before = names->shown == names->count++;
-    char quoted[SPK_QUOTE_ROOM];
-    const size_t length = strlen(name), start = names->used + strlen(separator);
-    if (names->shown == 0 && length + 2 > NAMES_BYTES) { /* a message about names names one, cut as it may be */
-        spk_io_quote(quoted, name, length);
-        names->used += (size_t)snprintf(names->text, sizeof names->text, "%s", quoted);
-    } else if (all_before && start + length + 2 <= NAMES_BYTES) {
-        names->used += (size_t)snprintf(names->text + names->used, sizeof names->text - names->used, "%s'%s'", separator, name);
-        for (size_t i = start + 1; i <= start + length; i++)
-            names->text[i] = names->text[i] >= ' ' && names->text[i] <= '~' ? names->text[i] : '?';
-    } else {
-        return;
-    }
-    names->shown++;
-}
+#include "matrix/io/safetensors_names.h"
 
 static const char *bsr_name(const char *key)
 {
@@ -42,24 +13,8 @@ static const char *bsr_name(const char *key)
     return strncmp(key, SPK_BSR_PREFIX, length) == 0 ? key + length : NULL;
 }
 
-static int by_letters(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* All names; where one is asked for that is a part of some, those alone: a message has no room for hundreds. */
-static void list_names(const char *asked, const char *const *all, size_t count, name_list *names)
-{
-    for (size_t i = 0; i < count; i++)
-        if (asked != NULL && asked[0] != '\0' && strstr(all[i], asked) != NULL)
-            add_name(names, all[i]);
-    names->near = names->count > 0;
-    for (size_t i = 0; i < count && !names->near; i++)
-        add_name(names, all[i]);
-}
-
 /* What there is to read: *bsr counts, the only one's name is in *only_bsr, *only_plain. The names are in the order of their letters. */
-static spk_status survey(const spk_tensors *t, name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
+static spk_status survey(const spk_tensors *t, spk_name_list *names, const char **only_bsr, int64_t *bsr, const char **only_plain)
 {
     const char *key, **all = NULL;
     json_t *entry;
@@ -70,23 +25,20 @@ static spk_status survey(const spk_tensors *t, name_list *names, const char **on
     {
         const char *name = bsr_name(key);
         if (name) {
-            all[count++] = name;
-            *only_bsr = name;
+            all[count++] = *only_bsr = name;
             ++*bsr;
         }
     }
     for (int64_t i = 0; i < t->count; i++) {
-        if (!t->list[i].in_bsr) {
-            all[count++] = t->list[i].name;
-            *only_plain = t->list[i].name;
+        if (t->list[i].bare) {
+            all[count++] = *only_bsr = t->list[i].bare;
+            ++*bsr;
+        } else if (!t->list[i].in_bsr) {
+            all[count++] = *only_plain = t->list[i].name;
         }
     }
-    if (count > 0)
-        qsort(all, count, sizeof *all, by_letters);
-    list_names(t->in->tensor, all, count, names);
+    spk_names_list(t->in->tensor, all, count, names);
     spk_free(t->in->mem, all);
-    if (names->count > names->shown)
-        snprintf(names->text + names->used, sizeof names->text - names->used, " and %lld more", (long long)(names->count - names->shown));
     return SPK_OK;
 }
 
@@ -103,10 +55,18 @@ static const char *bsr_note(const spk_tensors *t, const char *name)
     return NULL;
 }
 
-/* *note is the metadata of the BSR matrix; NULL: *name is a plain tensor. */
+static bool is_bare(const spk_tensors *t, const char *name)
+{
+    for (int64_t i = 0; i < t->count; i++)
+        if (t->list[i].bare && strcmp(t->list[i].bare, name) == 0)
+            return true;
+    return false;
+}
+
+/* *note is the metadata of the BSR matrix; NULL: *name is a bare triple or a plain tensor. */
 static spk_status choose(const spk_tensors *t, const char **name, const char **note)
 {
-    name_list names = {.used = 0};
+    spk_name_list names = {.used = 0};
     const char *only_bsr = NULL, *only_plain = NULL, *file = spk_reader_name(t->in->reader);
     int64_t bsr;
     SPK_TRY(survey(t, &names, &only_bsr, &bsr, &only_plain));
@@ -115,16 +75,12 @@ static spk_status choose(const spk_tensors *t, const char **name, const char **n
     if (t->in->tensor) {
         *name = t->in->tensor;
         *note = bsr_note(t, *name);
-        if (*note || spk_tensors_find(t, *name))
+        if (*note || is_bare(t, *name) || spk_tensors_find(t, *name))
             return SPK_OK;
-        char quoted[SPK_QUOTE_ROOM];
-        spk_io_quote(quoted, *name, strlen(*name));
-        return spk_fail(SPK_ERR_ARGUMENT, "%s: holds no tensor %s, but%s %s", file, quoted, names.near ? " with it in the name" : "",
-                        names.text);
+        return spk_names_fail(file, *name, &names);
     }
     if (bsr > 1 || (bsr == 0 && names.count > 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s: name one of its tensors: %s%s", file, names.text,
-                        names.count > names.shown ? "; a part of a name lists those that have it" : "");
+        return spk_names_fail(file, NULL, &names);
     *name = bsr ? only_bsr : only_plain;
     *note = bsr ? bsr_note(t, *name) : NULL;
     return SPK_OK;
@@ -336,16 +292,19 @@ static spk_status make_ones(const spk_tensors *t, const spk_matrix *fields, void
     return SPK_OK;
 }
 
+/* note NULL: a bare triple. */
 static spk_status read_bsr(const spk_tensors *t, const char *name, const char *note, spk_matrix **out)
 {
     spk_matrix fields = {.format = SPK_BSR};
     part parts[PARTS] = {{.out = NULL}};
     spk_status status = SPK_OK;
-    SPK_TRY(parse_note(t, note, &fields));
+    SPK_TRY(note ? parse_note(t, note, &fields) : spk_bare_sizes(t, name, &fields));
     SPK_TRY(find_parts(t, name, &fields, parts));
     fields.nnz = parts[COLUMNS].array.count;
     SPK_TRY(check_shapes(t, &fields, parts));
     SPK_GOTO(read_in_order(t, parts_of(&fields), parts));
+    if (fields.cols < 0)
+        SPK_GOTO(spk_bare_cols(t, name, parts[COLUMNS].out, &fields));
     SPK_GOTO(check_indices(t, &fields, parts));
     if (fields.pattern_only)
         SPK_GOTO(make_ones(t, &fields, &parts[VALUES].out));
@@ -377,11 +336,14 @@ spk_status spk_read_safetensors(const spk_read_context *in, spk_matrix **out)
     spk_tensors tensors;
     spk_matrix *made = NULL;
     const char *name = NULL, *note = NULL;
+    const spk_tensor *plain = NULL;
     spk_status status = spk_tensors_read(in, &tensors);
     if (status == SPK_OK)
         status = choose(&tensors, &name, &note);
     if (status == SPK_OK)
-        status = note ? read_bsr(&tensors, name, note, &made) : read_dense(&tensors, spk_tensors_find(&tensors, name), &made);
+        plain = note || is_bare(&tensors, name) ? NULL : spk_tensors_find(&tensors, name);
+    if (status == SPK_OK)
+        status = plain ? read_dense(&tensors, plain, &made) : read_bsr(&tensors, name, note, &made);
     if (status == SPK_OK)
         status = check_end(&tensors);
     spk_tensors_release(&tensors);

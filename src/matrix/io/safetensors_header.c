@@ -10,6 +10,7 @@
 
 #include "base/free_memory.h"
 #include "base/json_cost.h"
+#include "base/json_text.h"
 
 /* Bytes of an element; 0: a type that this reader does not know, which may stand in a file whose other tensors are wanted. */
 static int64_t element_bytes(const char *dtype)
@@ -76,22 +77,51 @@ static bool ends_with(const char *name, const char *suffix, size_t *stem)
     return length >= tail && strcmp(name + *stem, suffix) == 0;
 }
 
-/* Marks the tensors that the metadata calls parts of a BSR matrix. */
+static const struct {
+    const char *suffix;
+    size_t rank;
+} bsr_parts[] = {{".row_offsets", 1}, {".col_indices", 1}, {".values", 3}};
+enum { BSR_PARTS = sizeof bsr_parts / sizeof *bsr_parts, BSR_VALUES = BSR_PARTS - 1 };
+
+/* Whether all parts are there, with as many dimensions as they have in a BSR matrix. `text` has room for the longest suffix behind the
+ * name. */
+static bool is_triple(const spk_tensors *t, char *text, size_t room, size_t length)
+{
+    bool whole = true;
+    for (size_t i = 0; i < BSR_PARTS && whole; i++) {
+        snprintf(text + length, room - length, "%s", bsr_parts[i].suffix);
+        whole = json_array_size(json_object_get(json_object_get(t->root, text), "shape")) == bsr_parts[i].rank;
+    }
+    text[length] = '\0';
+    return whole;
+}
+
+/* What a tensor is to a BSR matrix whose name is the first `stem` characters of its own. */
+static spk_status mark_part(const spk_tensors *t, spk_tensor *tensor, size_t stem, bool values)
+{
+    const size_t prefix = sizeof SPK_BSR_PREFIX - 1, room = stem + 16;
+    char *text = NULL;
+    SPK_TRY(spk_alloc(t->in->mem, prefix + room, 1, &text));
+    snprintf(text, prefix + room, "%s%.*s", SPK_BSR_PREFIX, (int)stem, tensor->name);
+    tensor->in_bsr = t->metadata != NULL && json_object_get(t->metadata, text) != NULL;
+    memmove(text, text + prefix, stem + 1);
+    const bool bare = !tensor->in_bsr && is_triple(t, text, room, stem);
+    tensor->in_bsr = tensor->in_bsr || bare;
+    if (bare && values)
+        tensor->bare = text;
+    else
+        spk_free(t->in->mem, text);
+    return SPK_OK;
+}
+
+/* Marks the tensors that are parts of a BSR matrix. */
 static spk_status mark_parts(spk_tensors *t)
 {
-    static const char *const suffixes[] = {".row_offsets", ".col_indices", ".values"};
-    for (int64_t i = 0; i < t->count && t->metadata; i++) {
-        for (size_t j = 0; j < 3; j++) {
-            size_t stem;
-            char *key = NULL;
-            if (!ends_with(t->list[i].name, suffixes[j], &stem))
-                continue;
-            size_t room = sizeof SPK_BSR_PREFIX + stem;
-            SPK_TRY(spk_alloc(t->in->mem, room, 1, &key));
-            snprintf(key, room, "%s%.*s", SPK_BSR_PREFIX, (int)stem, t->list[i].name);
-            t->list[i].in_bsr = json_object_get(t->metadata, key) != NULL;
-            spk_free(t->in->mem, key);
-        }
+    for (int64_t i = 0; i < t->count; i++) {
+        size_t stem;
+        for (int j = 0; j < BSR_PARTS; j++)
+            if (ends_with(t->list[i].name, bsr_parts[j].suffix, &stem))
+                SPK_TRY(mark_part(t, &t->list[i], stem, j == BSR_VALUES));
     }
     return SPK_OK;
 }
@@ -181,7 +211,7 @@ spk_status spk_tensors_json(const spk_read_context *in, const char *text, size_t
                         (long long)cost.bytes, (long long)room);
     text_source source = {text, text + length};
     errno = 0;
-    json_t *parsed = json_load_callback(give_byte, &source, JSON_REJECT_DUPLICATES, &error);
+    json_t *parsed = spk_json_load(give_byte, &source, JSON_REJECT_DUPLICATES, &error);
     if (errno == ENOMEM) {
         json_decref(parsed);
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: %zu bytes of JSON", length);
@@ -237,6 +267,8 @@ spk_status spk_tensors_read(const spk_read_context *in, spk_tensors *tensors)
 
 void spk_tensors_release(spk_tensors *tensors)
 {
+    for (int64_t i = 0; i < tensors->count; i++)
+        spk_free(tensors->in->mem, tensors->list[i].bare);
     spk_free(tensors->in->mem, tensors->list);
     json_decref(tensors->root);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/c_locale.h"
 #include "matrix/io/support.h"
 
 spk_status spk_scan_open(const spk_read_context *in, spk_scan *scan)
@@ -53,7 +54,7 @@ spk_status spk_scan_fail(const spk_scan *scan, int64_t line, const char *format,
     char text[400];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    spk_vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return spk_fail(SPK_ERR_FORMAT, "%s: line %lld: %s", spk_reader_name(scan->in->reader), (long long)line, text);
 }
@@ -124,8 +125,6 @@ spk_status spk_scan_value(const spk_scan *scan, const spk_word *word, spk_dtype 
         return spk_scan_fail(scan, scan->line, "%s is not a number", quoted);
     if (result == SPK_NUMBER_RANGE)
         return spk_scan_fail(scan, scan->line, "the value %s is out of the range of %s", quoted, spk_dtype_name(dtype));
-    if (result == SPK_NUMBER_FAILED)
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the C locale was refused");
     return SPK_OK;
 }
 

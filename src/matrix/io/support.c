@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
 
 #define PROGRESS_BYTES (INT64_C(4) << 20)
@@ -53,7 +54,7 @@ spk_status spk_io_fail_at(const spk_read_context *in, int64_t offset, const char
     char text[700];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    spk_vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     return spk_fail(SPK_ERR_FORMAT, "%s: byte %lld: %s", spk_reader_name(in->reader), (long long)offset, text);
 }

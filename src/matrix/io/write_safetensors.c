@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json_text.h"
 #include "matrix/io/io.h"
 #include "matrix/io/safetensors.h"
 
@@ -33,7 +34,7 @@ static int take_text(const char *bytes, size_t count, void *user)
 
 static spk_status dump(const json_t *root, header_text *text)
 {
-    bool failed = json_dump_callback(root, take_text, text, JSON_COMPACT) != 0;
+    bool failed = spk_json_dump(root, take_text, text, JSON_COMPACT) != 0;
     return failed && text->status == SPK_OK ? header_fail() : text->status;
 }
 

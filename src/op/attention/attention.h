@@ -192,6 +192,7 @@ double spk_attention_count_pairs(const spk_problem *problem);
 double spk_attention_touched(const spk_problem *problem, int operand);
 int64_t *spk_attention_free_size(spk_problem *problem);
 int64_t *spk_attention_other_size(spk_problem *problem);
+spk_status spk_attention_part(const spk_mem *mem, const spk_problem *whole, double share, spk_problem *part, spk_pattern **pattern);
 extern const spk_key_row spk_attention_key[];
 #define SPK_ATTENTION_SIZES                                                                             \
     {"queries", SPK_SIZE_LIST_ROWS, offsetof(spk_problem, m), 1024, "rows of Q and O"},                 \

@@ -150,4 +150,5 @@ const spk_op spk_op_attention = {.id = SPK_ATTENTION,
                                  .check_indices = spk_attention_check_indices,
                                  .free_size = spk_attention_free_size,
                                  .other_size = spk_attention_other_size,
+                                 .part = spk_attention_part,
                                  .oracle = spk_attention_oracle};

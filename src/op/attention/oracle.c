@@ -1,30 +1,19 @@
 /* The oracle of attention: a query at a time, from the definition. */
 #include <math.h>
 
-#include "op/attention/attention.h"
+#include "op/attention/score.h"
 
 /* The scores of one query, in the order of the keys that it sees. */
 typedef struct scores {
     const spk_problem *problem;
     spk_args args; /* of the item */
     int64_t query, head, head_kv;
-    int64_t *keys;        /* that it sees; then their rows of K and V */
-    double *score, *size; /* size: the sum of the terms' absolute values, scaled */
+    int64_t *keys;       /* that it sees; then their rows of K and V */
+    double *score, *off; /* off: what a score may be off by */
     int64_t count;
-    double most;
+    double tolerance, most, log_sum; /* log_sum: of exponentials above `most` */
+    double spread;                   /* what log_sum may be off by */
 } scores;
-
-static double get(const scores *s, int operand, int64_t head, int64_t row, int64_t col)
-{
-    const spk_operand *o = &s->problem->operand[operand];
-    return spk_operand_get(o, s->args.at[operand], head * o->rows + row, col);
-}
-
-static double capped(const spk_problem *p, const spk_args *args, double score)
-{
-    const double cap = args->scalar[ATTENTION_SOFTCAP];
-    return p->band.soft_cap && cap != 0 ? cap * tanh(score / cap) : score;
-}
 
 static void find_keys(scores *s, int64_t number)
 {
@@ -34,36 +23,34 @@ static void find_keys(scores *s, int64_t number)
         s->keys[i] = spk_attention_row(s->problem, &s->args, &sequence, s->keys[i]);
 }
 
+/* Log of the sum of exp(score - most) where each score is off by as much as it may, down (-1) or up (1). */
+static double log_of_sum(const scores *s, int way)
+{
+    double highest = -(double)INFINITY;
+    long double sum = 0;
+    for (int64_t i = 0; i < s->count; i++)
+        highest = fmax(highest, s->score[i] - s->most + way * s->off[i]);
+    for (int64_t i = 0; i < s->count; i++)
+        sum += exp(s->score[i] - s->most + way * s->off[i] - highest);
+    return highest + log((double)sum);
+}
+
+/* A distance from the greatest score is rounded, too. */
 static void score_all(scores *s)
 {
     const spk_problem *p = s->problem;
-    const double scale = s->args.scalar[ATTENTION_SCALE];
+    const int64_t row = s->head * p->m + s->query, rows_kv = p->operand[ATTENTION_K].rows;
     s->most = -(double)INFINITY;
     for (int64_t i = 0; i < s->count; i++) {
-        long double sum = 0, size = 0;
-        for (int64_t d = 0; d < p->k; d++) {
-            const long double term =
-                (long double)get(s, ATTENTION_Q, s->head, s->query, d) * get(s, ATTENTION_K, s->head_kv, s->keys[i], d);
-            sum += term;
-            size += fabsl(term);
-        }
-        s->score[i] = capped(p, &s->args, (double)(scale * sum));
-        s->size[i] = (double)(fabs(scale) * size);
-        s->most = s->score[i] > s->most ? s->score[i] : s->most;
+        const spk_score score = spk_attention_score(p, &s->args, row, s->head_kv * rows_kv + s->keys[i], s->tolerance);
+        s->score[i] = score.value;
+        s->off[i] = score.off;
+        s->most = score.value > s->most ? score.value : s->most;
     }
-}
-
-/* The sum of exp(score - most), and of what its terms may be off by. */
-static double sum_all(const scores *s, double *off)
-{
-    long double sum = 0, sizes = 0;
-    for (int64_t i = 0; i < s->count; i++) {
-        const double e = exp(s->score[i] - s->most);
-        sum += e;
-        sizes += e * s->size[i];
-    }
-    *off = (double)(sizes / sum);
-    return (double)sum;
+    for (int64_t i = 0; i < s->count; i++)
+        s->off[i] += spk_attention_score_rounding(p) * (s->most - s->score[i]);
+    s->log_sum = log_of_sum(s, 0);
+    s->spread = fmax(fmax(s->log_sum - log_of_sum(s, -1), log_of_sum(s, 1) - s->log_sum), 0);
 }
 
 static void write_value(const spk_oracle_ask *ask, int64_t at, double value, double magnitude)
@@ -74,35 +61,43 @@ static void write_value(const spk_oracle_ask *ask, int64_t at, double value, dou
         ask->magnitude[at] = spk_magnitude(magnitude);
 }
 
+static void ask_value(const scores *s, const spk_oracle_ask *ask, int64_t at, int64_t col)
+{
+    const spk_operand *v = &s->problem->operand[ATTENTION_V];
+    long double value = 0, size = 0, off = 0;
+    double largest = 0; /* of what has a part in O: weights sum to 1 */
+    for (int64_t i = 0; i < s->count; i++) {
+        const double log_weight = s->score[i] - s->most - s->log_sum, weight = exp(log_weight),
+                     x = spk_operand_get(v, s->args.at[ATTENTION_V], s->head_kv * v->rows + s->keys[i], col),
+                     weight_off = spk_attention_weight_off(log_weight, s->off[i] + s->spread);
+        value += (long double)weight * x;
+        size += (long double)weight * fabs(x);
+        off += (long double)weight_off * fabs(x);
+        largest = weight_off > 0 ? fmax(largest, fabs(x)) : largest;
+    }
+    write_value(ask, at, (double)value, (double)size + spk_attention_off_size(off < 2 * largest ? (double)off : 2 * largest, s->tolerance));
+}
+
 static void ask_row(scores *s, const spk_oracle_ask *ask, int64_t at)
 {
-    double off = 0;
     score_all(s);
-    const double sum = s->count > 0 ? sum_all(s, &off) : 0;
     if (ask->output == ATTENTION_LSE) {
-        const double lse = s->count > 0 ? s->most + log(sum) : -(double)INFINITY;
+        const double lse = s->count > 0 ? s->most + s->log_sum : -(double)INFINITY;
         for (int64_t j = 0; j < ask->cols; j++)
-            write_value(ask, at + j, lse, 1 + fabs(lse) + off);
+            write_value(ask, at + j, lse, 1 + fabs(lse) + spk_attention_off_size(s->spread, s->tolerance));
         return;
     }
-    for (int64_t j = 0; j < ask->cols; j++) {
-        long double value = 0, size = 0;
-        for (int64_t i = 0; i < s->count; i++) {
-            const double e = exp(s->score[i] - s->most) / sum, v = get(s, ATTENTION_V, s->head_kv, s->keys[i], ask->col0 + j);
-            value += (long double)e * v;
-            size += (long double)e * fabs(v) * (1 + s->size[i] + off);
-        }
-        write_value(ask, at + j, (double)value, (double)size);
-    }
+    for (int64_t j = 0; j < ask->cols; j++)
+        ask_value(s, ask, at + j, ask->col0 + j);
 }
 
 spk_status spk_attention_oracle(const spk_mem *mem, const spk_problem *p, const spk_args *args, const spk_oracle_ask *ask)
 {
     const int64_t heads = spk_operand_heads(&p->operand[ATTENTION_Q]);
-    scores s = {.problem = p};
+    scores s = {.problem = p, .tolerance = p->op->tolerance(p, ask->output)};
     SPK_TRY(spk_alloc(mem, 3 * (size_t)(p->n > 0 ? p->n : 1), sizeof(double), &s.score));
-    s.size = s.score + p->n;
-    s.keys = (int64_t *)(void *)(s.size + p->n);
+    s.off = s.score + p->n;
+    s.keys = (int64_t *)(void *)(s.off + p->n);
     for (int64_t r = 0; r < ask->row_count; r++) {
         const int64_t row = ask->rows != NULL ? ask->rows[r] : r;
         const int64_t item = row / (p->m * heads);

@@ -42,19 +42,25 @@ static spk_sequence even_sequence(const spk_problem *p, int64_t number)
     return (spk_sequence){number, p->m * number / count, p->m * (number + 1) / count, key, key_end - key};
 }
 
+/* The one that a query is in: there may be far more than queries, most of them empty. */
+static int64_t sequence_of(const spk_problem *p, int64_t query)
+{
+    return ((query + 1) * sequences(p) + p->m - 1) / p->m - 1;
+}
+
 /* Of the stored blocks of a block row with the queries query .. query_end - 1. */
 static double pairs_of_row(const spk_problem *p, int64_t row, int64_t query, int64_t query_end)
 {
     const spk_index *index = &p->pattern->index;
     double pairs = 0;
-    int64_t number = p->m > 0 ? query * sequences(p) / p->m : 0;
-    for (spk_sequence s = even_sequence(p, number); query < query_end; s = even_sequence(p, ++number)) {
+    while (query < query_end) {
+        const spk_sequence s = even_sequence(p, sequence_of(p, query));
         const int64_t end = s.query_end < query_end ? s.query_end : query_end;
         for (int64_t at = index->offsets[row]; query < end && at < index->offsets[row + 1]; at++) {
             const int64_t first = (int64_t)index->columns[at] * p->pattern->block_cols, last = first + p->pattern->block_cols;
             pairs += pairs_of_block(p, &s, query, end, first, last < p->n ? last : p->n);
         }
-        query = query < end ? end : query;
+        query = end;
     }
     return pairs;
 }

@@ -4,6 +4,9 @@
 #include "op/attention/attention.h"
 #include "op/read.h"
 
+/* Keys without a number take no memory, but the time of a walk over them. */
+#define MOST_BARE_KEYS (INT64_C(1) << 16)
+
 static spk_operand index_operand(int64_t count, int64_t items)
 {
     return (spk_operand){.rows = 1, .cols = count, .ld = count, .stride = items > 1 ? count : 0, .dtype = SPK_INT32};
@@ -84,6 +87,24 @@ static spk_status read_lists(const spk_attention *a, spk_pattern *mask, spk_prob
     return spk_fail(SPK_ERR_ARGUMENT, "the pattern has %lld rows: %lld list%s of %lld queries, in blocks of %d, want %.0f%s",
                     (long long)mask->rows, (long long)lists, lists == 1 ? "" : "s", (long long)p->m, mask->block_rows,
                     lists == 1 ? (double)p->m : (double)lists * (double)padded, fit);
+}
+
+/* What is counted in index arrays, before it is multiplied. */
+static spk_status read_counts(const spk_attention *a, const spk_problem *p)
+{
+    const int64_t most = INT64_C(1) << 59, each = p->packing.page_keys > 0 ? (p->n + p->packing.page_keys - 1) / p->packing.page_keys : 0,
+                  tables = p->packing.sequences > 0 ? p->packing.sequences : p->batch;
+    if (each > most / tables)
+        return spk_fail(SPK_ERR_ARGUMENT, "page_keys = %lld: %lld pages for each of %s = %lld exceed 2^59 entries of page_table",
+                        (long long)a->page_keys, (long long)each, p->packing.sequences > 0 ? "sequences" : "batch", (long long)tables);
+    const int64_t words = p->lists.tiles > 0 ? p->pattern->block_rows * spk_attention_tile_words(p) : 1;
+    if (p->lists.tiles > most / words)
+        return spk_fail(SPK_ERR_ARGUMENT, "tiles = %lld: of %lld words each they exceed 2^59 words of tile_bits", (long long)a->tiles,
+                        (long long)words);
+    if (p->k == 0 && p->depth_v == 0 && p->n > MOST_BARE_KEYS)
+        return spk_fail(SPK_ERR_ARGUMENT, "keys = %lld: with depth = 0 and depth_v = 0 the limit is %lld, as each is counted",
+                        (long long)p->n, (long long)MOST_BARE_KEYS);
+    return SPK_OK;
 }
 
 static spk_status read_band(const spk_attention *a, spk_problem *p)
@@ -208,6 +229,7 @@ spk_status spk_attention_read(spk_pattern *pattern, const spk_attention *a, spk_
     SPK_TRY(read_packing(a, p));
     SPK_TRY(read_band(a, p));
     SPK_TRY(read_lists(a, pattern, p));
+    SPK_TRY(read_counts(a, p));
     spk_attention_fit(p);
     return read_arrays(a, p);
 }

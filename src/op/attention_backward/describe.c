@@ -185,4 +185,5 @@ const spk_op spk_op_attention_backward = {.id = SPK_ATTENTION_BACKWARD,
                                           .check_indices = spk_attention_check_indices,
                                           .free_size = spk_attention_free_size,
                                           .other_size = spk_attention_other_size,
+                                          .part = spk_attention_part,
                                           .oracle = spk_attention_backward_oracle};

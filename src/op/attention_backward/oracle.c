@@ -1,6 +1,7 @@
 /* The oracle of attention's gradients: a pair of a query and a key at a time, from the definition. */
 #include <math.h>
 
+#include "op/attention/score.h"
 #include "op/attention_backward/operands.h"
 
 /* A query of a head of an item, and the head of K and V that goes with it. */
@@ -10,7 +11,7 @@ typedef struct query {
     int64_t number, head, head_kv;
     spk_sequence sequence;
     bool in_sequence; /* false: it is in none, and sees no key */
-    double lse, delta, delta_size;
+    double lse, delta, delta_size, tolerance;
 } query;
 
 /* A number, and the scale of its rounding error. */
@@ -42,9 +43,10 @@ static sized dot(const query *q, int of_query, int other, int64_t row)
     return (sized){(double)sum, (double)size};
 }
 
-static query query_of(const spk_problem *p, const spk_args *args, int64_t head, int64_t number)
+static query query_of(const spk_problem *p, const spk_args *args, int64_t head, int64_t number, double tolerance)
 {
-    query q = {.problem = p, .args = args, .number = number, .head = head, .head_kv = head / spk_attention_sharing(p)};
+    query q = {
+        .problem = p, .args = args, .number = number, .head = head, .head_kv = head / spk_attention_sharing(p), .tolerance = tolerance};
     const int64_t sequence = spk_attention_find_sequence(p, args, number);
     q.in_sequence = p->packing.sequences == 0 || sequence < p->packing.sequences;
     if (!q.in_sequence)
@@ -76,25 +78,34 @@ static double least_factor(const spk_problem *p)
     return p->operand[ATTENTION_Q].dtype == SPK_F16 ? 0x1p-14 : 0;
 }
 
-/* The rounding of a score makes one of its weight, in proportion; that of a capped one, of the cap's slope, too. */
+/* P is at most 1, as LSE is the log of a sum that has its exponential. Where LSE says otherwise, and more than rounding explains, it is not
+ * that of these operands, and P may also be what it says. */
+static sized weight_of(const query *q, const spk_score *score)
+{
+    if (q->lse == -(double)INFINITY)
+        return (sized){0, least_number(q->problem)};
+    const double above = score->value - q->lse, off = score->off + spk_attention_score_rounding(q->problem) * fabs(above),
+                 log_weight = above > 0 ? 0 : above, beyond = above > off ? expm1(fmin(above, 80)) : 0;
+    const double weight_off = spk_attention_weight_off(log_weight, off) * (1 + beyond) + beyond;
+    return (sized){exp(log_weight), exp(log_weight) + spk_attention_off_size(weight_off, q->tolerance) + least_number(q->problem)};
+}
+
+/* The rounding of a score makes one of its weight, and of a capped one, of the cap's slope, too. */
 static pair pair_of(const query *q, int64_t key)
 {
-    const double scale = q->args->scalar[ATTENTION_SCALE], cap = q->args->scalar[ATTENTION_SOFTCAP];
-    const bool capped = q->problem->band.soft_cap && cap != 0;
-    const sized product = dot(q, ATTENTION_Q, ATTENTION_K, key), along = dot(q, BACKWARD_GRAD_O, ATTENTION_V, key);
-    const double raw = scale * product.value, size = fabs(scale) * product.size, score = capped ? cap * tanh(raw / cap) : raw,
-                 slope = capped ? 1 - (score / cap) * (score / cap) : 1;
-    const double weight = q->lse == -(double)INFINITY ? 0 : exp(score - q->lse), off = 1 + size + fabs(weight > 0 ? q->lse : 0),
-                 weight_size = weight * off + least_number(q->problem);
-    const double held = least_factor(q->problem);
-    return (pair){{weight, weight_size + held},
-                  {weight * (along.value - q->delta) * slope,
-                   weight_size * (along.size + q->delta_size) * (capped ? 1 + 2 * size / fabs(cap) : 1) + least_number(q->problem) + held}};
+    const spk_problem *p = q->problem;
+    const spk_score score = spk_attention_score(p, q->args, q->head * p->m + q->number, q->head_kv * p->n + key, q->tolerance);
+    const sized along = dot(q, BACKWARD_GRAD_O, ATTENTION_V, key), weight = weight_of(q, &score);
+    const double held = least_factor(p);
+    return (pair){{weight.value, weight.size + held},
+                  {weight.value * (along.value - q->delta) * score.slope,
+                   weight.size * (along.size + q->delta_size) * (1 + score.slope_off / q->tolerance) + least_number(p) + held}};
 }
 
 /* Sums of a row of an output. */
 typedef struct sums {
     const spk_oracle_ask *ask;
+    double tolerance;
     long double *value, *size; /* ask->cols of each */
 } sums;
 
@@ -126,7 +137,7 @@ static void write_row(const sums *s, const spk_problem *p, int64_t row, double s
 
 static void sum_keys(const sums *s, const spk_problem *p, const spk_args *args, int64_t head, int64_t number, int64_t *keys)
 {
-    const query q = query_of(p, args, head, number);
+    const query q = query_of(p, args, head, number, s->tolerance);
     const int64_t count = q.in_sequence ? spk_attention_keys(p, args, &q.sequence, head, number, keys) : 0;
     for (int64_t i = 0; i < count; i++)
         add(s, &q, pair_of(&q, keys[i]).gradient, ATTENTION_K, q.head_kv, keys[i]);
@@ -140,7 +151,7 @@ static void sum_queries(const sums *s, const spk_problem *p, const spk_args *arg
         for (int64_t number = 0; number < p->m; number++) {
             if (!spk_attention_sees(p, args, head, number, key))
                 continue;
-            const query q = query_of(p, args, head, number);
+            const query q = query_of(p, args, head, number, s->tolerance);
             const pair both = pair_of(&q, key);
             add(s, &q, of_v ? both.weight : both.gradient, of_v ? BACKWARD_GRAD_O : ATTENTION_Q, head, number);
         }
@@ -151,7 +162,7 @@ spk_status spk_attention_backward_oracle(const spk_mem *mem, const spk_problem *
 {
     const spk_operand *output = &p->operand[ask->output];
     const int64_t rows = output->rows * spk_operand_heads(output), cols = ask->cols > 0 ? ask->cols : 1;
-    sums s = {.ask = ask};
+    sums s = {.ask = ask, .tolerance = p->op->tolerance(p, ask->output)};
     int64_t *keys = NULL;
     SPK_TRY(spk_alloc(mem, 2 * (size_t)cols, sizeof *s.value, &s.value));
     s.size = s.value + cols;

@@ -2,7 +2,6 @@
  * store reads one row of it. */
 #include <math.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +9,9 @@
 #include "base/hash.h"
 #include "tune/choose/choose.h"
 
-enum { SEEN = 1024 };
 static const double lock_patience_s = 10; /* beyond the budget */
 
 /* ------------------------------------------------------------------------------------------------ classes already compared */
-
-/* Whether a class's evidence knows the whole table is looked up once a class and process: a small table of hashes, where a lost entry only
- * costs another look. */
-static _Atomic uint64_t seen[SEEN];
 
 /* Of all that the table's rows are: the same for every class of a process, so that the build's own table is hashed once. */
 static uint64_t hash_table(const spk_kernel *table, int rows)
@@ -55,14 +49,15 @@ uint64_t spk_class_hash(const spk_tuner *tuner, const char *key)
     return spk_hash_bytes(hash, &of_table, sizeof of_table);
 }
 
+/* Whether a class's evidence knows the whole table is looked up once a class and process. */
 static bool was_seen(uint64_t hash)
 {
-    return atomic_load_explicit(&seen[hash % SEEN], memory_order_relaxed) == hash;
+    return spk_known_find(spk_known_of_process(SPK_KNOWN_COMPARED), &hash, sizeof hash, NULL, 0);
 }
 
 static void remember(uint64_t hash)
 {
-    atomic_store_explicit(&seen[hash % SEEN], hash, memory_order_relaxed);
+    spk_known_add(spk_known_of_process(SPK_KNOWN_COMPARED), &hash, sizeof hash, NULL, 0, spk_epoch_now(), false);
 }
 
 /* ------------------------------------------------------------------------------------------------ keys */
@@ -92,6 +87,12 @@ spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, co
 
 /* ------------------------------------------------------------------------------------------------ without measuring */
 
+bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
+{
+    return options->unknown == SPK_UNKNOWN_IN_PLACE && options->effort == SPK_TUNE_MEASURE && !problem->static_values &&
+           tuner->device->backend->id == SPK_BACKEND_CPU;
+}
+
 static bool can_tune(const spk_tune_options *options)
 {
     return options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_TUNE || options->unknown == SPK_UNKNOWN_TUNE_EACH);
@@ -100,7 +101,8 @@ static bool can_tune(const spk_tune_options *options)
 /* Whether the nearest size of a layer will do: not where the caller asks for more than the usual search. */
 static bool may_be_near(const spk_tune_options *options)
 {
-    return options->unknown == SPK_UNKNOWN_NEAREST || (options->effort == SPK_TUNE_MEASURE && options->unknown == SPK_UNKNOWN_TUNE);
+    const bool first_of_layer = options->unknown == SPK_UNKNOWN_TUNE || options->unknown == SPK_UNKNOWN_IN_PLACE;
+    return options->unknown == SPK_UNKNOWN_NEAREST || (options->effort == SPK_TUNE_MEASURE && first_of_layer);
 }
 
 /* Whether anything is known of a class: what is old or incomplete then meets its incumbent, and no other class decides. */
@@ -116,7 +118,8 @@ bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, con
 {
     const char *why = NULL;
     return spk_evidence_current(tuner, decision->name, decision->params, decision->hash, &choice->kernel, &choice->params) &&
-           spk_may_win(tuner, problem, options, choice->kernel, &choice->params, &why);
+           spk_may_win(tuner, problem, options, choice->kernel, &choice->params, &why) &&
+           !spk_stands_back(tuner, problem, options, choice->kernel);
 }
 
 /* Whether a choice from the store may run here; what nobody knows of is proved. */
@@ -174,7 +177,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
                           spk_choice *choice, bool *found)
 {
     spk_decision decision;
-    spk_choice made = {.from_store = true, .why = "from the store"};
+    spk_choice made = {.from_store = true, .origin = SPK_ORIGIN_STORE};
     bool known = false, complete = false;
     *found = false;
     if (spk_store_decision(tuner->store, key, &decision, &known) != SPK_OK || !known)
@@ -197,10 +200,14 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
         SPK_TRY(status);
         if (complete && whole)
             remember(hash);
-        if (!complete && (whole || strict) && can_tune(options))
+        /* what is missing though the class was seen failed here for a limit: it is for other processes to try */
+        if (!complete && (strict || (whole && !was_seen(hash))) && can_tune(options))
             return SPK_OK;
     }
     made.class = whole ? hash : 0;
+    made.again = whole && decision.provisional == SPK_PROVISIONAL_LOAD && options->unknown == SPK_UNKNOWN_IN_PLACE &&
+                 spk_evidence_due(tuner, options, &decision, hash) &&
+                 spk_known_first(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash);
     if (usable)
         *choice = made;
     *found = usable;
@@ -279,6 +286,8 @@ static void choose_field(tuning *t)
     int best = t->stored != NULL && !t->options->fresh && !t->anew ? spk_evidence_best(t->tuner, t->problem, t->options, t->stored) : -1;
     if (best >= 0)
         t->incumbent = contender_of(search, t->stored->candidates[best].name, t->stored->candidates[best].params);
+    if (t->incumbent >= 0 && search->contenders[t->incumbent].held_back) /* nobody is compared with it */
+        t->incumbent = -1;
     if (t->incumbent >= 0) {
         spk_evidence_lacks(t->stored, search->contenders, search->count);
         search->contenders[t->incumbent].wanted = search->contenders[t->incumbent].sure = true;
@@ -322,6 +331,9 @@ static spk_status run_search(tuning *t)
         t->incumbent = -1;
         status = spk_search_run(&t->search);
     }
+    if ((status == SPK_ERR_NO_CANDIDATE || status == SPK_ERR_OUT_OF_MEMORY) &&
+        spk_contenders_readmit(t->search.contenders, t->search.count))
+        status = spk_search_run(&t->search);
     spk_search_conclude(&t->search, status);
     spk_measuring_end(held);
     if (t->incumbent >= 0)
@@ -380,7 +392,7 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
     SPK_TRY(spk_evidence_report(&t->search, t->search.contenders, t->search.count, t->search.chosen, t->class->key,
                                 alone ? NULL : t->stored, &made));
     const spk_contender *winner = &t->search.contenders[t->search.chosen];
-    *choice = (spk_choice){.kernel = winner->kernel, .params = winner->params, .why = "measured"};
+    *choice = (spk_choice){.kernel = winner->kernel, .params = winner->params, .origin = SPK_ORIGIN_MEASURED};
     made->kept_out = !is_to_be_saved(t, made, alone);
     spk_status told = made->kept_out ? spk_report_summarise(made, made->measured_at) : SPK_OK;
     if (told != SPK_OK) {
@@ -390,7 +402,7 @@ static spk_status tune_locked(tuning *t, spk_report **report, spk_choice *choice
     if (!made->kept_out)
         spk_store_save(t->tuner->store, made); /* a store that fails has warned; the measurement stands */
     if (has_wrong(made))
-        spk_tune_forget_fallbacks();
+        spk_epoch_refuted();
     if (status == SPK_OK)
         tell_wrong(t->tuner, made);
     *report = made;
@@ -447,13 +459,17 @@ done:
 static bool is_lasting(const spk_choice *choice)
 {
     return choice->from_store || choice->lasting ||
-           (spk_params_index(choice->kernel, "SERIAL") < 0 && strcmp(choice->why, spk_why_unproved) != 0);
+           (spk_params_index(choice->kernel, "SERIAL") < 0 && choice->origin != SPK_ORIGIN_UNPROVED);
 }
 
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
 {
+    spk_tune_options asked = *options;
+    if (asked.unknown == SPK_UNKNOWN_IN_PLACE && !spk_tries_in_place(tuner, problem, options))
+        asked.unknown = SPK_UNKNOWN_TUNE;
+    options = &asked;
     spk_class class;
-    spk_choice made = {.why = ""};
+    spk_choice made = {.kernel = NULL};
     bool found = false;
     SPK_TRY(decide(tuner, problem, options, &class, &made, &found));
     if (!found) {
@@ -462,6 +478,7 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
         spk_report_release(&report);
         SPK_TRY(status);
     }
+    spk_tell_last_resort(tuner, problem, options, &made);
     *choice = made;
     choice->lasting = found && is_lasting(&made);
     return SPK_OK;
@@ -498,17 +515,20 @@ static spk_status stored_report(const spk_tuner *tuner, const spk_problem *probl
 spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report)
 {
     spk_class class;
-    spk_choice choice = {.why = ""};
+    spk_choice choice = {.kernel = NULL};
     spk_report *made = NULL;
     bool found = false;
     spk_tune_options asked = *options;
-    if (asked.unknown == SPK_UNKNOWN_TUNE) /* who asks for a tuning gets one: another size's choice does not do */
+    if (asked.unknown == SPK_UNKNOWN_TUNE ||
+        asked.unknown == SPK_UNKNOWN_IN_PLACE) /* who asks for a tuning gets one: another size's choice does not do */
         asked.unknown = SPK_UNKNOWN_TUNE_EACH;
     options = &asked;
     SPK_TRY(decide(tuner, problem, options, &class, &choice, &found));
     spk_status status = SPK_OK;
     if (!found)
         status = tune_class(tuner, problem, options, &class, &made, &choice);
+    if (status == SPK_OK)
+        spk_tell_last_resort(tuner, problem, options, &choice);
     if (status == SPK_OK && made == NULL)
         status = choice.from_store ? stored_report(tuner, problem, options, &class, &choice, &made)
                                    : spk_report_unmeasured(tuner, problem, options, &choice, &made);

@@ -22,8 +22,6 @@ spk_status spk_report_unmeasured(const spk_tuner *tuner, const spk_problem *prob
 spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
                                  const spk_choice *choice, spk_report *report);
 
-extern const char spk_why_unproved[]; /* of a pinned choice that could not be proved */
-
 /* estimate.c: choices for which nothing is measured. class NULL: the store is not asked. */
 spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);
 spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
@@ -42,6 +40,9 @@ spk_status spk_choose_best_proved(const spk_tuner *tuner, const spk_problem *pro
 /* estimate.c: one thread or all, as it fits this problem; but what was found wrong is not taken for that. */
 void spk_choose_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                         spk_choice *choice);
+
+/* last_resort.c: warns, once a class, where the choice is a reference as nothing else runs, and far slower than a tuned kernel would be. */
+void spk_tell_last_resort(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *choice);
 
 /* Whether a stored decision still names a candidate of the table that may win here; choice gets it. */
 bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_decision *decision,
@@ -82,7 +83,8 @@ uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, co
 bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *params_text, const char *hash, const spk_kernel **kernel,
                           spk_params *params);
 
-/* The entry that may be used for this problem: the stored choice, else the fastest measured; -1 for none. */
+/* The entry that may be used for this problem: the stored choice, else the fastest measured; a reference only where the evidence has all
+ * others that may run as wrong or failed; -1 for none. */
 int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report);
 
 /* Marks contenders that the evidence does not know (new, changed, cut short) as wanted and the others as not; returns how many. */
@@ -109,7 +111,14 @@ bool spk_evidence_replaces(const spk_report *made, const spk_report *stored, boo
 spk_status spk_evidence_report(const spk_search *search, spk_contender *contenders, int count, int chosen, const char *key,
                                const spk_report *stored, spk_report **report);
 
+/* choose.c: whether these options ask for a trial in place of a class that nobody knows (tune/trial), and the problem and the device allow
+ * it: the CPU, whose runs are over when they return; and not static values, which each contender would pack. */
+bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
+
 /* ---- due.c */
+
+/* Whether what was measured on a busy machine is so recent that it is not measured anew, busy as it may be now. */
+bool spk_load_is_recent(int64_t measured_at);
 
 /* Whether a tuning now may do better than the stored decision of a class, whose spk_class_hash this is. */
 bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash);

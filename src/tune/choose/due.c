@@ -1,15 +1,11 @@
 /* When provisional evidence is measured anew: where that may do better, and so rarely that nobody who plans is kept waiting each time. */
 #include <math.h>
-#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "tune/choose/choose.h"
 
-enum { TRIED = 256, LOAD_PATIENCE_S = 300 };
+enum { LOAD_PATIENCE_S = 300 };
 static const double more_budget = 1.5; /* with less it would end much the same */
-
-/* Classes measured anew by this process, as their evidence was of a busy machine: hashes, where a lost one only costs another tuning. */
-static _Atomic uint64_t tried[TRIED];
 
 static double budget_of(const spk_tuner *tuner, const spk_tune_options *options)
 {
@@ -18,11 +14,17 @@ static double budget_of(const spk_tuner *tuner, const spk_tune_options *options)
     return options->effort == SPK_TUNE_EXHAUSTIVE ? INFINITY : tuner->device->backend->budget_s;
 }
 
+bool spk_load_is_recent(int64_t measured_at)
+{
+    const int64_t age_s = spk_unix_time_s() - measured_at; /* below 0: the clock has jumped */
+    return age_s >= 0 && age_s < LOAD_PATIENCE_S;
+}
+
 /* Some minutes later at the earliest, once a process, and not while the machine is as busy. */
 static bool load_has_passed(const spk_tuner *tuner, const spk_decision *decision, uint64_t hash)
 {
-    const int64_t age_s = spk_unix_time_s() - decision->measured_at; /* below 0: the clock has jumped */
-    if ((age_s >= 0 && age_s < LOAD_PATIENCE_S) || atomic_load_explicit(&tried[hash % TRIED], memory_order_relaxed) == hash)
+    if (spk_load_is_recent(decision->measured_at) ||
+        spk_known_find(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash, NULL, 0))
         return false;
     return !spk_is_busy(tuner);
 }
@@ -48,6 +50,6 @@ bool spk_evidence_anew(const spk_tuner *tuner, const spk_tune_options *options, 
     if (stored->provisional == SPK_PROVISIONAL_INTERRUPTED || !spk_evidence_due(tuner, options, &decision, hash))
         return false;
     if (stored->provisional == SPK_PROVISIONAL_LOAD)
-        atomic_store_explicit(&tried[hash % TRIED], hash, memory_order_relaxed);
+        spk_known_first(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash);
     return true;
 }

@@ -5,19 +5,15 @@
 #include "base/hash.h"
 #include "tune/choose/choose.h"
 
-enum { TOLD = 256 };
-const char spk_why_unproved[] = "pinned, not proved";
-
 /* ------------------------------------------------------------------------------------------------ pinned */
 
 /* Whether a line about this candidate is due: one a process is enough. */
 static bool not_told_yet(const spk_choice *choice)
 {
-    static _Atomic uint64_t told[TOLD];
     char hash[17];
     spk_candidate_hash(choice->kernel, &choice->params, hash);
     const uint64_t number = spk_hash_text(SPK_HASH_START, hash);
-    return atomic_exchange_explicit(&told[number % TOLD], number, memory_order_relaxed) != number;
+    return spk_known_first(spk_known_of_process(SPK_KNOWN_TOLD), &number, sizeof number);
 }
 
 static void tell_unproved(const spk_tuner *tuner, const spk_tune_options *options, const spk_choice *choice, const char *why)
@@ -43,7 +39,7 @@ static spk_status look_at_proof(const spk_tuner *tuner, const spk_problem *probl
                         "choice = \"%s\": it never runs in this process, as it did harm in the one that proved it: %s", options->choice,
                         why);
     if (proof == SPK_PROOF_NONE) {
-        choice->why = spk_why_unproved;
+        choice->origin = SPK_ORIGIN_UNPROVED;
         tell_unproved(tuner, options, choice, why);
     }
     return SPK_OK;
@@ -51,7 +47,7 @@ static spk_status look_at_proof(const spk_tuner *tuner, const spk_problem *probl
 
 spk_status spk_choose_pinned(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
 {
-    spk_choice made = {.pinned = true, .why = "pinned"};
+    spk_choice made = {.pinned = true, .origin = SPK_ORIGIN_PINNED};
     const char *why = NULL;
     SPK_TRY(spk_choice_parse(tuner, problem, options->choice, &made.kernel, &made.params));
     if (!spk_candidate_applicable(made.kernel, &made.params, problem, tuner->device, &why) ||
@@ -70,12 +66,12 @@ static spk_status from_nearest(const spk_tuner *tuner, const spk_problem *proble
     spk_decision decision;
     char why[200];
     bool known = false;
-    spk_choice made = {.why = "estimated: nearest class"};
+    spk_choice made = {.origin = SPK_ORIGIN_MODEL_NEAREST};
     spk_proof proof = SPK_PROOF_NONE;
     bool wrong = false;
     *found = false;
     if (spk_store_nearest(tuner->store, class->plain, &decision, &known) != SPK_OK || !known ||
-        !spk_decision_usable(tuner, problem, options, &decision, &made))
+        decision.provisional == SPK_PROVISIONAL_LOAD || !spk_decision_usable(tuner, problem, options, &decision, &made))
         return SPK_OK;
     if (class->restricted) /* else the nearest is the class itself, where that has evidence */
         SPK_TRY(spk_evidence_is_wrong(tuner, options, class, made.kernel, &made.params, &wrong));
@@ -138,16 +134,20 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
     int count = 0;
     SPK_TRY(spk_contenders_eligible(tuner, problem, options, &contenders, &count));
     spk_status status = class != NULL ? spk_evidence_rule_out(tuner, options, class, contenders, count) : SPK_OK;
-    const int first = spk_contenders_predicted_best(contenders, count);
+    int first = spk_contenders_predicted_best(contenders, count);
+    if (first < 0 && spk_contenders_readmit(contenders, count))
+        first = spk_contenders_predicted_best(contenders, count);
     int best = first;
     if (status == SPK_OK)
         status = first < 0 ? none_applicable(tuner, problem, options, class) : SPK_OK;
     if (status == SPK_OK && !spk_problem_is_empty(problem))
         status = spk_proved_best(tuner, problem, contenders, count, &best);
+    if (status == SPK_OK && best < 0 && spk_contenders_readmit(contenders, count))
+        status = spk_proved_best(tuner, problem, contenders, count, &best);
     if (status == SPK_OK && best < 0)
         status = none_proved(tuner, contenders, first);
     if (status == SPK_OK) {
-        *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .why = "estimated: cost model"};
+        *choice = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params, .origin = SPK_ORIGIN_MODEL};
         spk_choose_threads(tuner, problem, options, class, choice);
     }
     spk_contenders_release(tuner, &contenders, count);

@@ -23,7 +23,8 @@ bool spk_evidence_current(const spk_tuner *tuner, const char *name, const char *
     return true;
 }
 
-static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_evidence *e)
+static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_evidence *e,
+                   bool references)
 {
     const spk_kernel *kernel = NULL;
     spk_params params;
@@ -32,18 +33,22 @@ static bool usable(const spk_tuner *tuner, const spk_problem *problem, const spk
     if (options->tolerance > 0 && !(e->error >= 0 && e->error <= options->tolerance))
         return false;
     return e->status == SPK_CANDIDATE_OK && spk_evidence_current(tuner, e->name, e->params, e->hash, &kernel, &params) &&
-           spk_may_win(tuner, problem, options, kernel, &params, &why) &&
+           (kernel->kind == SPK_KIND_REFERENCE) == references && spk_may_win(tuner, problem, options, kernel, &params, &why) &&
            spk_proof_known(tuner, problem, kernel, &params, refutation, sizeof refutation) != SPK_PROOF_REFUTED;
 }
 
-int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report)
+/* The stored choice, else the fastest measured, among the references or among all others; -1 for none. */
+static int best_of(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report,
+                   bool references)
 {
-    if (report->chosen >= 0 && report->chosen < report->count && usable(tuner, problem, options, &report->candidates[report->chosen]))
+    if (report->chosen >= 0 && report->chosen < report->count &&
+        usable(tuner, problem, options, &report->candidates[report->chosen], references))
         return report->chosen;
     int best = -1;
     for (int i = 0; i < report->count; i++) {
         const spk_evidence *e = &report->candidates[i];
-        if (e->median_us > 0 && (best < 0 || e->median_us < report->candidates[best].median_us) && usable(tuner, problem, options, e))
+        if (e->median_us > 0 && (best < 0 || e->median_us < report->candidates[best].median_us) &&
+            usable(tuner, problem, options, e, references))
             best = i;
     }
     return best;
@@ -80,13 +85,13 @@ static void rule_out(void *user, const spk_evidence *wrong)
         return;
     for (int i = 0; i < list->count; i++) {
         spk_contender *c = &list->contenders[i];
-        if (!c->eligible || strcmp(wrong->name, c->kernel->name) != 0)
+        if (!(c->eligible || c->held_back) || strcmp(wrong->name, c->kernel->name) != 0)
             continue;
         spk_params_text(c->kernel, &c->params, params, sizeof params);
         spk_candidate_hash(c->kernel, &c->params, hash);
         if (strcmp(wrong->params, params) != 0 || strcmp(wrong->hash, hash) != 0)
             continue;
-        c->eligible = false;
+        c->eligible = c->held_back = false;
         c->status = SPK_CANDIDATE_WRONG;
         snprintf(c->why, sizeof c->why, "%s", wrong->why);
     }
@@ -134,6 +139,31 @@ static bool settles(const spk_evidence *e)
         break;
     }
     return false;
+}
+
+/* Whether the evidence leaves a candidate that may run here other than a reference: true where that cannot be told. */
+static bool leaves_another(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report)
+{
+    spk_contender *contenders = NULL;
+    int count = 0;
+    bool left = false;
+    if (spk_contenders_eligible(tuner, problem, options, &contenders, &count) != SPK_OK)
+        return true;
+    for (int i = 0; i < count && !left; i++) {
+        const spk_contender *c = &contenders[i];
+        const spk_evidence *e = c->kernel->kind != SPK_KIND_REFERENCE ? find(report, c) : NULL;
+        const bool out = e != NULL && (e->status == SPK_CANDIDATE_WRONG || e->status == SPK_CANDIDATE_FAILED);
+        left = c->kernel->kind != SPK_KIND_REFERENCE && !out;
+    }
+    spk_contenders_release(tuner, &contenders, count);
+    return left;
+}
+
+int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report)
+{
+    const int best = best_of(tuner, problem, options, report, false),
+              reference = best < 0 ? best_of(tuner, problem, options, report, true) : -1;
+    return reference >= 0 && !leaves_another(tuner, problem, options, report) ? reference : best;
 }
 
 int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int count)

@@ -1,58 +1,32 @@
 /* The second candidate of a plan, for pointers that the first does not take: the best of the cost model's that takes all, proved like any
  * other. What was found for a class is remembered in the process, as looking at every candidate takes longer than all else that a plan from
  * the store needs. */
-#include <pthread.h>
 #include <string.h>
 
 #include "tune/choose/choose.h"
 
-enum { MOST_BOUND = 3, REMEMBERED = 256 };
-
-/* proof: its name, which says what was compiled; another problem of the class may need another program. */
-typedef struct found {
-    uint64_t class;
-    spk_choice choice;
-} found;
-
-static found answers[REMEMBERED]; /* a lost one only costs another look */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void remember(uint64_t class, const spk_choice *choice)
-{
-    pthread_mutex_lock(&lock);
-    answers[class % REMEMBERED] = (found){class, *choice};
-    pthread_mutex_unlock(&lock);
-}
+enum { MOST_BOUND = 3 };
 
 static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, uint64_t class,
                             spk_choice *fallback, spk_bound *bound)
 {
     const char *why = NULL;
-    pthread_mutex_lock(&lock);
-    const found known = answers[class % REMEMBERED];
-    pthread_mutex_unlock(&lock);
-    if (known.class != class || known.choice.kernel == NULL ||
-        !spk_may_win(tuner, problem, options, known.choice.kernel, &known.choice.params, &why))
+    spk_choice known;
+    if (!spk_known_find(spk_known_of_process(SPK_KNOWN_SECOND), &class, sizeof class, &known, sizeof known) ||
+        !spk_may_win(tuner, problem, options, known.kernel, &known.params, &why))
         return false;
-    spk_choice now = {.kernel = known.choice.kernel, .params = known.choice.params};
-    spk_tune_name_proof(tuner, problem, &now);
-    if (strcmp(now.proof, known.choice.proof) != 0 || spk_tune_bind(tuner, problem, &now, bound) != SPK_OK)
+    spk_choice now = {.kernel = known.kernel, .params = known.params};
+    spk_tune_name_proof(tuner, problem, &now); /* it says what was compiled: another problem of the class may need another program */
+    if (strcmp(now.proof, known.proof) != 0 || spk_tune_bind(tuner, problem, &now, bound) != SPK_OK)
         return false;
     *fallback = now;
     return true;
 }
 
-void spk_tune_forget_fallbacks(void)
-{
-    pthread_mutex_lock(&lock);
-    memset(answers, 0, sizeof answers);
-    pthread_mutex_unlock(&lock);
-}
-
 /* Of libraries none: they are only opened where they were chosen. What repacks values would have to be told of new ones too. */
 static bool suits(const spk_contender *c)
 {
-    return c->eligible && c->kernel->ops->takes == NULL && c->kernel->library == NULL && c->kernel->ops->update_values == NULL;
+    return c->kernel->ops->takes == NULL && c->kernel->library == NULL && c->kernel->ops->update_values == NULL;
 }
 
 /* After a try the whole row is out. */
@@ -83,6 +57,7 @@ static bool class_of(const spk_tuner *tuner, const spk_problem *problem, const s
 void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                             spk_choice *fallback, spk_bound *bound)
 {
+    const spk_epoch since = spk_epoch_now();
     spk_tune_options any = *options;
     uint64_t class = 0;
     any.only = any.choice = NULL;
@@ -95,12 +70,18 @@ void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, 
     if (spk_class_keys(tuner, problem, &any, &keys) != SPK_OK ||
         spk_contenders_eligible(tuner, problem, &any, &contenders, &count) != SPK_OK)
         return;
-    for (int i = 0; i < count; i++)
-        contenders[i].eligible = suits(&contenders[i]);
+    for (int i = 0; i < count; i++) {
+        contenders[i].eligible = contenders[i].eligible && suits(&contenders[i]);
+        contenders[i].held_back = contenders[i].held_back && suits(&contenders[i]);
+    }
     const bool known = spk_evidence_rule_out(tuner, &any, &keys, contenders, count) == SPK_OK;
     for (int tries = 0; known && tries < MOST_BOUND && bound->kernel == NULL; tries++) {
         int best = -1;
-        if (spk_proved_best(tuner, problem, contenders, count, &best) != SPK_OK || best < 0)
+        if (spk_proved_best(tuner, problem, contenders, count, &best) != SPK_OK)
+            break;
+        if (best < 0 && spk_contenders_readmit(contenders, count))
+            continue;
+        if (best < 0)
             break;
         *fallback = (spk_choice){.kernel = contenders[best].kernel, .params = contenders[best].params};
         spk_tune_name_proof(tuner, problem, fallback);
@@ -108,8 +89,8 @@ void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, 
             leave_row(contenders, count, contenders[best].row);
     }
     spk_contenders_release(tuner, &contenders, count);
-    if (bound->kernel != NULL)
-        remember(class, fallback);
-    else
+    if (bound->kernel == NULL)
         fallback->kernel = NULL;
+    else if (bound->kernel->kind != SPK_KIND_REFERENCE) /* another problem of the class may have a better one */
+        spk_known_add(spk_known_of_process(SPK_KNOWN_SECOND), &class, sizeof class, fallback, sizeof *fallback, since, false);
 }

@@ -9,7 +9,7 @@
 static void as_listed(spk_contender *contenders, int count)
 {
     for (int i = 0; i < count; i++)
-        if (contenders[i].eligible) {
+        if (contenders[i].eligible || contenders[i].held_back) {
             contenders[i].status = SPK_CANDIDATE_OK;
             contenders[i].why[0] = '\0';
         }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "op/operation.h"
 #include "tune/choose/choose.h"
 
@@ -18,8 +19,17 @@ static const double same_threads = 1;     /* octaves: beyond, one thread or all 
 
 void spk_choice_words(const spk_choice *choice, char *words, size_t size)
 {
-    snprintf(words, size, "%s%s%s", choice->why, choice->of[0] == '\0' ? "" : choice->from_store ? " of " : ", of ", choice->of);
+    snprintf(words, size, "%s%s%s", spk_origin_words(choice->origin),
+             choice->of[0] == '\0' ? ""
+             : choice->from_store  ? " of "
+                                   : ", of ",
+             choice->of);
 }
+
+/* Near classes whose evidence is of a busy machine: whether there is one, and one that was measured some minutes ago at most. */
+struct aside {
+    bool any, recent;
+};
 
 typedef struct look {
     const spk_tuner *tuner;
@@ -27,6 +37,7 @@ typedef struct look {
     const spk_tune_options *options;
     const spk_class *class;
     spk_report **report; /* NULL: not wanted */
+    struct aside *aside;
 } look;
 
 /* What an entry's time is at this problem's size: what was measured, as the cost model has it grow. 0: it may not win here, or nothing is
@@ -38,7 +49,7 @@ static double grown_us(const look *l, const spk_evidence *e)
     const char *why = NULL;
     if (e->status != SPK_CANDIDATE_OK || e->median_us <= 0 || e->predicted_us <= 0 ||
         !spk_evidence_current(l->tuner, e->name, e->params, e->hash, &kernel, &params) ||
-        !spk_may_win(l->tuner, l->problem, l->options, kernel, &params, &why))
+        !spk_may_win(l->tuner, l->problem, l->options, kernel, &params, &why) || spk_stands_back(l->tuner, l->problem, l->options, kernel))
         return 0;
     return e->median_us * spk_candidate_predict_us(kernel, &params, l->problem, l->tuner->device) / e->predicted_us;
 }
@@ -93,7 +104,7 @@ static spk_status choose_by_model(const look *l, const spk_report *report, doubl
             if (factor == 0 && contenders[i].kernel->kind == SPK_KIND_OWN)
                 factor = unmeasured;
         }
-        contenders[i].eligible = factor > 0;
+        contenders[i].eligible = contenders[i].eligible && factor > 0;
         contenders[i].predicted_us *= factor;
     }
     if (status == SPK_OK)
@@ -167,6 +178,12 @@ static spk_status take(const look *l, spk_store *store, const char *key, double 
     spk_report *report = NULL;
     if (spk_store_load(store, key, &report) != SPK_OK || report == NULL)
         return SPK_OK;
+    if (octaves > 0 && report->provisional == SPK_PROVISIONAL_LOAD) {
+        l->aside->any = true;
+        l->aside->recent = l->aside->recent || spk_load_is_recent(report->measured_at);
+        spk_report_release(&report);
+        return SPK_OK;
+    }
     /* another candidate's proof may take longer than the next best costs */
     const bool sibling_first = octaves > 0 && l->tuner->device->backend->proof == NULL && report->chosen >= 0 &&
                                grown_us(l, &report->candidates[report->chosen]) == 0;
@@ -186,14 +203,22 @@ static spk_status take(const look *l, spk_store *store, const char *key, double 
     return status;
 }
 
-/* Tells in the report whose evidence it is. */
-static spk_status tell(const look *l, const spk_choice *choice)
+/* Tells in the report whose evidence it is: of the class that was asked for, or foreign. */
+static spk_status tell(const look *l, const spk_choice *choice, bool foreign)
 {
     if (l->report == NULL)
         return SPK_OK;
     spk_report *report = *l->report;
+    char *key = NULL;
+    report->how = choice->origin;
     spk_choice_words(choice, report->origin, sizeof report->origin);
-    spk_status status = spk_report_from_store(l->tuner, l->problem, l->options, choice, report);
+    report->foreign = foreign;
+    spk_status status = spk_strdup(&report->mem, l->class->key, &key);
+    if (status == SPK_OK) {
+        spk_free(&report->mem, report->class_key);
+        report->class_key = key;
+        status = spk_report_from_store(l->tuner, l->problem, l->options, choice, report);
+    }
     if (status != SPK_OK)
         spk_report_release(l->report);
     return status;
@@ -201,13 +226,13 @@ static spk_status tell(const look *l, const spk_choice *choice)
 
 static spk_status from_bundle(const look *l, spk_store *bundle, const char *key, spk_choice *choice, bool *found)
 {
-    spk_choice made = {.why = "from the bundle", .from_store = true, .lasting = true, .passing = true};
+    spk_choice made = {.origin = SPK_ORIGIN_BUNDLE, .from_store = true, .lasting = true, .passing = true};
     SPK_TRY(take(l, bundle, key, 0, false, &made, found));
     if (!*found)
         return SPK_OK;
     snprintf(made.of, sizeof made.of, "%s", l->tuner->device->name);
     *choice = made;
-    return tell(l, choice);
+    return tell(l, choice, false);
 }
 
 /* The nearest of a store's classes with something that may run here: its choice, else what take() has in its place; else, of the same
@@ -220,7 +245,7 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
     for (int look_at = 0; status == SPK_OK && look_at < 2 * sizes->count && !*found; look_at++) {
         const bool sibling = look_at >= sizes->count;
         const int i = sibling ? look_at - sizes->count : look_at;
-        spk_choice made = {.why = "nearest class", .lasting = true, .passing = true};
+        spk_choice made = {.origin = SPK_ORIGIN_NEAREST, .lasting = true, .passing = true};
         status = take(l, store, sizes->key[i], sizes->distance[i], sibling, &made, found);
         if (status != SPK_OK || !*found)
             continue;
@@ -230,16 +255,39 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
             spk_choose_threads(l->tuner, l->problem, l->options, l->class, &made);
         }
         *choice = made;
-        status = tell(l, choice);
+        status = tell(l, choice, true);
     }
     spk_free(l->tuner->mem, sizes);
+    return status;
+}
+
+/* What a busy machine made of another size says little of this one. The cost model decides, so that nobody waits for a measurement that
+ * would say as little. Some minutes later a quiet machine measures, where it may. */
+static spk_status from_model(const look *l, spk_choice *choice, bool *found)
+{
+    const bool may_measure = l->options->unknown == SPK_UNKNOWN_TUNE && l->report == NULL;
+    if (may_measure && !l->aside->recent && !spk_is_busy(l->tuner))
+        return SPK_OK;
+    SPK_TRY(spk_choose_estimated(l->tuner, l->problem, l->options, l->class, choice));
+    choice->passing = true;
+    *found = true;
+    if (l->report == NULL)
+        return SPK_OK;
+    SPK_TRY(spk_report_unmeasured(l->tuner, l->problem, l->options, choice, l->report));
+    spk_report *report = *l->report;
+    report->how = SPK_ORIGIN_MODEL_BUSY;
+    snprintf(report->origin, sizeof report->origin, "%s", spk_origin_words(report->how));
+    const spk_status status = spk_report_summarise(report, spk_unix_time_s());
+    if (status != SPK_OK)
+        spk_report_release(l->report);
     return status;
 }
 
 spk_status spk_choose_elsewhere(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_class *class,
                                 bool sizes, spk_choice *choice, spk_report **report, bool *found)
 {
-    const look l = {tuner, problem, options, class, report};
+    struct aside aside = {.any = false};
+    const look l = {tuner, problem, options, class, report, &aside};
     spk_store *bundle = spk_store_bundle(tuner->store);
     char key[SPK_MAX_KEY_TEXT];
     *found = false;
@@ -251,5 +299,5 @@ spk_status spk_choose_elsewhere(const spk_tuner *tuner, const spk_problem *probl
         SPK_TRY(from_sizes(&l, tuner->store, class->key, choice, found));
     if (!*found && sizes && bundle != NULL)
         SPK_TRY(from_sizes(&l, bundle, key, choice, found));
-    return SPK_OK;
+    return !*found && aside.any ? from_model(&l, choice, found) : SPK_OK;
 }

@@ -1,6 +1,5 @@
 /* Proofs before binding: on a device that keeps them, no candidate runs in this process that is not proved, whoever names it: the store, an
  * import, the estimate, another candidate's place. Only a choice that the caller has pinned may; one that was refuted never. */
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,21 +7,12 @@
 #include "base/hash.h"
 #include "tune/choose/choose.h"
 
-enum { REMEMBERED = 256 };
-static const double again_us = 60e6; /* what could not be proved is tried again after so long */
-/* Where finding that out took longer, nothing at all is tried before: a prover that does not answer takes a minute each time. */
+/* Where finding out that a candidate cannot be proved took longer, nothing at all is tried for a while: a prover that does not answer takes
+ * a minute each time. */
 static const double patience_us = 20e6;
+static const uint64_t any_candidate = 0;
 
 /* ------------------------------------------------------------------------------------------------ what could not be proved */
-
-typedef struct failure {
-    uint64_t candidate;
-    double until_us;
-} failure;
-
-static failure failures[REMEMBERED]; /* a lost one costs another try */
-static double slow_until_us;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The candidate and what its program is compiled for. */
 static uint64_t hash_of(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params)
@@ -32,32 +22,27 @@ static uint64_t hash_of(const spk_tuner *tuner, const spk_problem *problem, cons
     return spk_hash_text(SPK_HASH_START, text) ^ spk_program_hash(tuner, problem, kernel, params);
 }
 
+static bool is_unproved(const uint64_t *candidate)
+{
+    return spk_known_find(spk_known_of_process(SPK_KNOWN_UNPROVED), candidate, sizeof *candidate, NULL, 0);
+}
+
 static bool failed_lately(uint64_t candidate)
 {
-    pthread_mutex_lock(&lock);
-    const failure *f = &failures[candidate % REMEMBERED];
-    const double now = spk_now_us();
-    const bool found = now < slow_until_us || (f->candidate == candidate && now < f->until_us);
-    pthread_mutex_unlock(&lock);
-    return found;
+    return is_unproved(&any_candidate) || is_unproved(&candidate);
 }
 
 static void remember_failure(uint64_t candidate, double begun_us)
 {
-    const double now = spk_now_us();
-    pthread_mutex_lock(&lock);
-    failures[candidate % REMEMBERED] = (failure){candidate, now + again_us};
-    if (now - begun_us > patience_us)
-        slow_until_us = now + again_us;
-    pthread_mutex_unlock(&lock);
+    spk_known *unproved = spk_known_of_process(SPK_KNOWN_UNPROVED);
+    spk_known_add(unproved, &candidate, sizeof candidate, NULL, 0, spk_epoch_now(), false);
+    if (spk_now_us() - begun_us > patience_us)
+        spk_known_add(unproved, &any_candidate, sizeof any_candidate, NULL, 0, spk_epoch_now(), false);
 }
 
 void spk_prove_again(void)
 {
-    pthread_mutex_lock(&lock);
-    memset(failures, 0, sizeof failures);
-    slow_until_us = 0;
-    pthread_mutex_unlock(&lock);
+    spk_known_forget(spk_known_of_process(SPK_KNOWN_UNPROVED));
 }
 
 uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params)
@@ -89,6 +74,8 @@ static spk_status prove_now(const spk_tuner *tuner, const spk_problem *problem, 
     const spk_status status = tuner->device->backend->prepare(tuner->device, problem, &one, 1, tuner->interrupted);
     if (status == SPK_ERR_INTERRUPTED || (status == SPK_OK && one.status == SPK_ERR_INTERRUPTED))
         return spk_fail(SPK_ERR_INTERRUPTED, "interrupted while a candidate was proved");
+    if (status == SPK_ERR_INTERNAL) /* it was asked wrongly: no word about the candidate */
+        return status;
     if (status == SPK_OK && one.status == SPK_OK)
         *proof = SPK_PROOF_GOOD;
     else if (status == SPK_OK && one.status == SPK_ERR_INTERNAL)

@@ -2,6 +2,8 @@
 #ifndef SPK_TUNE_CHOOSE_TUNE_H
 #define SPK_TUNE_CHOOSE_TUNE_H
 
+#include "known/known.h"
+#include "known/origin.h"
 #include "store/class_key.h"
 #include "tune/measure/tuner.h"
 
@@ -19,12 +21,11 @@ typedef struct spk_choice {
     spk_params params;
     bool from_store, pinned;
     bool lasting;                     /* the same question has the same answer until a store is written to */
+    bool again;                       /* it is of a busy machine that is quiet by now: a trial in place may do better */
     bool passing;                     /* the class has no evidence of its own: asked again when a store has been written to */
     char proof[SPK_PROOF_NAME_BYTES]; /* "", or the name of its proof for this problem: while that stands, binding asks no further */
     uint64_t class;                   /* spk_class_hash of the class that it was looked up under; 0: of none */
-    /* static: "measured", "from the store", "from the bundle", "nearest class", "estimated: nearest class", "estimated: cost model",
-     * "pinned", "pinned, not proved" */
-    const char *why;
+    spk_origin origin;
     char of[SPK_CHOICE_OF]; /* whose evidence it was, where that is not the class's own: "n=64"; "" otherwise */
 } spk_choice;
 
@@ -43,9 +44,6 @@ void spk_tune_name_proof(const spk_tuner *tuner, const spk_problem *problem, spk
  * there is none (fallback.c). first: what the plan runs otherwise. */
 void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                             spk_choice *fallback, spk_bound *bound);
-
-/* After something was found wrong: what was found before may be that. */
-void spk_tune_forget_fallbacks(void);
 
 /* options are normalised copies (spk_struct_read), never NULL. */
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice);

@@ -326,6 +326,8 @@ static bool is_over(const spk_rounds *rounds, spk_contender **list, int count, i
     int rivals = 0;
     if (done >= rounds->least && now > rounds->deadline_us)
         return true;
+    if (rounds->stop_us > 0 && done > 0 && now > rounds->stop_us)
+        return true;
     if (rounds->alone_deadline_us <= 0 || done == 0 || now <= rounds->alone_deadline_us)
         return false;
     for (int i = 0; i < count; i++)

@@ -74,6 +74,12 @@ void spk_checks_release(spk_checks **checks); /* accepts NULL */
  * other than SPK_OK is the candidate's own failure. */
 spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, const spk_bound *bound, double tolerance, spk_verdict *verdict);
 
+/* For a run of the caller's, in host memory, that writes over none of its inputs. Before it: every element that it writes becomes all ones.
+ * After it: compares some places with the oracle, for limit_us, and looks for elements that are all ones still. */
+void spk_poison_outputs(const spk_problem *problem, const spk_args *args);
+spk_status spk_check_run(const spk_tuner *tuner, const spk_problem *problem, const spk_args *args, uint64_t seed, double limit_us,
+                         double tolerance, spk_verdict *verdict);
+
 /* ---- contenders */
 
 /* A time from a part of the problem, and what the cost model makes of it. */
@@ -86,17 +92,20 @@ typedef struct spk_sample_time {
 typedef struct spk_contender {
     const spk_kernel *kernel;
     spk_params params;
-    int row, order;                  /* in the table: its row, and its place among all candidates */
-    int entry;                       /* of the report */
-    bool eligible;                   /* may win here */
-    bool wanted;                     /* takes part in this search */
-    bool ran;                        /* something of it was measured in this search */
-    bool alive;                      /* still in the rounds */
-    bool screened;                   /* it has a time from the present stage */
-    bool sure;                       /* takes part whatever the model makes of it */
-    bool extra;                      /* may be tried beside those that are wanted */
-    bool prepared, left_out, placed; /* prepare.c: the device has seen to it; a run takes too long for that; it was to */
-    int rank;                        /* order of screening before predicted time */
+    int row, order;        /* in the table: its row, and its place among all candidates */
+    int entry;             /* of the report */
+    bool eligible;         /* may win here */
+    bool for_load;         /* likewise, where other programs use the processors only */
+    bool held_back;        /* a reference that another may run in place of: eligible where nothing else is left */
+    bool wanted;           /* takes part in this search */
+    bool ran;              /* something of it was measured in this search */
+    bool alive;            /* still in the rounds */
+    bool screened;         /* it has a time from the present stage */
+    bool sure;             /* takes part whatever the model makes of it */
+    bool extra;            /* may be tried beside those that are wanted */
+    bool prepared, placed; /* prepare.c: the device has seen to it; it was to */
+    bool left_out;         /* a run would take too long: its why says so */
+    int rank;              /* order of screening before predicted time */
     bool bound_now;
     spk_bound bound;
     double predicted_us, prepare_us, error;
@@ -164,6 +173,7 @@ typedef struct spk_rounds {
     int least, most;  /* with these */
     bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
+    double stop_us; /* race: one round is enough then, whoever may win; 0: none */
     /* race: the same where one alone may win, and nothing is to be decided. One round is enough then; 0: none */
     double alone_deadline_us;
     spk_rng *rng; /* order within a round */

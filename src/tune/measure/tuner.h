@@ -4,9 +4,9 @@
 
 #include <stdatomic.h>
 
+#include "base/load.h"
 #include "registry/registry.h"
 #include "store/store.h"
-#include "tune/measure/load.h"
 
 typedef struct spk_tuner {
     const spk_mem *mem;

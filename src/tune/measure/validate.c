@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
 #include "op/operation.h"
 #include "matrix/matrix.h"
@@ -150,6 +151,15 @@ static spk_status expect_all(spk_checks *c, const spk_args *host, spk_rng *rng, 
     return SPK_OK;
 }
 
+static spk_status make_checks(const spk_tuner *tuner, const spk_problem *problem, spk_checks **checks)
+{
+    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof **checks, checks));
+    (*checks)->mem = *tuner->mem;
+    (*checks)->tuner = tuner;
+    (*checks)->problem = problem;
+    return SPK_OK;
+}
+
 spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, spk_operands *operands, uint64_t seed, double limit_us,
                            spk_checks **checks)
 {
@@ -157,10 +167,7 @@ spk_status spk_checks_make(const spk_tuner *tuner, const spk_problem *problem, s
     spk_status status;
     spk_rng rng;
     spk_rng_seed(&rng, seed);
-    SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
-    made->mem = *tuner->mem;
-    made->tuner = tuner;
-    made->problem = problem;
+    SPK_TRY(make_checks(tuner, problem, &made));
     spk_args host = spk_operands_check_args(operands);
     for (int i = 0; i < problem->op->operand_count; i++)
         if (problem->op->operands[i].role != SPK_ROLE_OUT) {
@@ -282,6 +289,18 @@ static place line_at(const output *o, const int64_t index[DIMENSIONS])
     return made;
 }
 
+static int64_t lines_of(const output *o)
+{
+    return o->dimensions[0].count * o->dimensions[1].count * o->dimensions[2].count;
+}
+
+/* The indices of the line that follows in memory. */
+static void next_line(const output *o, int64_t index[DIMENSIONS])
+{
+    for (int d = DIMENSIONS - 1; d >= 0 && ++index[d] == o->dimensions[d].count; d--)
+        index[d] = 0;
+}
+
 /* "item 3: ", "item 3, head 1: ". */
 static const char *name_matrix(const output *o, const place *of, char *text, size_t size)
 {
@@ -327,18 +346,16 @@ static bool scan_gap(const output *o, const char *behind, int64_t gap, const pla
 /* The whole output, with the gaps between lines. An interruption ends it: who asked for it looks. */
 static bool scan(const spk_checks *c, const output *o, const void *array, spk_verdict *verdict)
 {
-    const int64_t lines = o->dimensions[0].count * o->dimensions[1].count * o->dimensions[2].count;
     int64_t index[DIMENSIONS] = {0}, end = 0;
     place before = {0, 0, 0, 0};
-    for (int64_t i = 0; i < lines && !spk_interrupted(c->tuner); i++) {
+    for (int64_t left = lines_of(o); left > 0 && !spk_interrupted(c->tuner); left--) {
         const place now = line_at(o, index);
         const char *line = (const char *)array + now.at * o->element;
         if (!scan_gap(o, (const char *)array + end * o->element, now.at - end, &before, verdict) || !scan_line(o, line, &now, verdict))
             return false;
         end = now.at + o->length;
         before = now;
-        for (int d = DIMENSIONS - 1; d >= 0 && ++index[d] == o->dimensions[d].count; d--)
-            index[d] = 0;
+        next_line(o, index);
     }
     return true;
 }
@@ -366,9 +383,9 @@ static void compare(const expected *e, const output *o, const void *array, doubl
                 continue;
             verdict->error = error;
             if (error > tolerance)
-                snprintf(verdict->why, sizeof verdict->why,
-                         "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col, got,
-                         want, error / e->strictness, tolerance / e->strictness);
+                spk_snprintf(verdict->why, sizeof verdict->why,
+                             "%s[%" PRId64 ",%" PRId64 "] is %.9g, the oracle says %.9g: error %.3g, tolerance %.3g", o->name, row, col,
+                             got, want, error / e->strictness, tolerance / e->strictness);
         }
     }
     verdict->wrong |= verdict->error > tolerance;
@@ -425,4 +442,75 @@ spk_status spk_checks_run(const spk_checks *checks, spk_operands *operands, cons
             compare(&checks->outputs[i], &out, views[i], tolerance, verdict);
         }
     return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ a run of the caller's */
+
+void spk_poison_outputs(const spk_problem *problem, const spk_args *args)
+{
+    for (int i = 0; i < problem->op->operand_count; i++) {
+        if (!spk_problem_writes(problem, i) || spk_problem_operand_elements(problem, i) == 0)
+            continue;
+        const output out = output_of(problem, i);
+        int64_t index[DIMENSIONS] = {0};
+        for (int64_t left = lines_of(&out); left > 0; left--, next_line(&out, index))
+            memset((char *)args->at[i] + line_at(&out, index).at * out.element, 0xff, (size_t)(out.length * out.element));
+    }
+}
+
+/* Whether the oracle has no number there either: a NaN of the caller's may be all ones. */
+static bool may_be_nan(const spk_checks *c, const output *o, const spk_args *args, const place *of, int64_t at)
+{
+    const int64_t row = (of->item * o->heads + of->head) * o->rows + (o->by_row ? of->line : at);
+    double want = 0, magnitude = 0;
+    const spk_oracle_ask asked = {.output = o->operand,
+                                  .rows = &row,
+                                  .row_count = 1,
+                                  .col0 = o->by_row ? at : of->line,
+                                  .cols = 1,
+                                  .want = &want,
+                                  .magnitude = &magnitude};
+    return c->problem->op->oracle(&c->mem, c->problem, args, &asked) != SPK_OK || isnan(want) || !isfinite(magnitude);
+}
+
+/* The first element that is all ones decides. */
+static bool is_written(const spk_checks *c, const output *o, const spk_args *args, spk_verdict *verdict)
+{
+    const char *array = args->at[o->operand];
+    int64_t index[DIMENSIONS] = {0};
+    for (int64_t left = lines_of(o); left > 0; left--, next_line(o, index)) {
+        const place now = line_at(o, index);
+        const char *line = array + now.at * o->element;
+        for (int64_t i = 0; i < o->length; i++) {
+            char matrix[64];
+            if (!all_ones((const unsigned char *)line + i * o->element, (size_t)o->element))
+                continue;
+            if (may_be_nan(c, o, args, &now, i))
+                return true;
+            snprintf(verdict->why, sizeof verdict->why, "%s%s[%" PRId64 ",%" PRId64 "] was not written",
+                     name_matrix(o, &now, matrix, sizeof matrix), o->name, o->by_row ? now.line : i, o->by_row ? i : now.line);
+            return false;
+        }
+    }
+    return true;
+}
+
+spk_status spk_check_run(const spk_tuner *tuner, const spk_problem *problem, const spk_args *args, uint64_t seed, double limit_us,
+                         double tolerance, spk_verdict *verdict)
+{
+    spk_checks *made = NULL;
+    spk_rng rng;
+    *verdict = (spk_verdict){.error = 0};
+    spk_rng_seed(&rng, seed);
+    SPK_TRY(make_checks(tuner, problem, &made));
+    spk_status status = expect_all(made, args, &rng, limit_us);
+    for (int i = 0; i < made->output_count && status == SPK_OK; i++) {
+        const output out = output_of(problem, made->outputs[i].output);
+        if (spk_problem_operand_elements(problem, out.operand) == 0)
+            continue;
+        compare(&made->outputs[i], &out, args->at[out.operand], tolerance, verdict);
+        verdict->wrong = verdict->wrong || !is_written(made, &out, args, verdict);
+    }
+    spk_checks_release(&made);
+    return status;
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/threads.h"
 #include "op/operation.h"
 #include "tune/search/search.h"
 
@@ -36,7 +37,7 @@ void spk_fit_threads(const spk_tuner *tuner, const spk_problem *problem, const s
         return;
     spk_params alone = *params;
     alone.v[at] = 1;
-    if (spk_candidate_applicable(kernel, &alone, problem, device, &why) &&
+    if (!spk_serial_is_for_load(kernel, &alone, problem) && spk_candidate_applicable(kernel, &alone, problem, device, &why) &&
         (spk_predict(kernel, &alone, problem, device) < spk_predict(kernel, params, problem, device) || spk_is_busy(tuner)))
         *params = alone;
 }
@@ -112,6 +113,10 @@ double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk
     return 1 + spk_problem_flops(problem) / (50.0 * gflops); /* a twentieth of the peak */
 }
 
+static const char why_untried[] = "its turn never came";
+static const char why_for_load[] = "one thread is tried for so much work where other programs use the processors";
+const char spk_why_held_back[] = "a reference: chosen where no other kernel can run";
+
 static void look_at(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_contender *c)
 {
     const char *why = NULL;
@@ -123,11 +128,16 @@ static void look_at(const spk_tuner *tuner, const spk_problem *problem, const sp
     } else {
         c->predicted_us = spk_predict(c->kernel, &c->params, problem, tuner->device);
         c->eligible = row_may_win(problem, options, c->kernel, &why);
+        if (c->eligible && spk_serial_is_for_load(c->kernel, &c->params, problem)) {
+            c->eligible = false;
+            c->for_load = true;
+            why = why_for_load;
+        }
         c->wanted = c->eligible;
         if (!c->eligible)
             c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
         else
-            why = "its turn never came";
+            why = why_untried;
     }
     snprintf(c->why, sizeof c->why, "%s", why);
 }
@@ -184,6 +194,73 @@ static spk_status gather(const spk_tuner *tuner, const spk_problem *problem, con
     return SPK_OK;
 }
 
+bool spk_stands_back(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel)
+{
+    int rows = 0;
+    const char *why = NULL;
+    const spk_kernel *table = spk_tuner_table(tuner, &rows);
+    for (int row = 0; row < rows && kernel->kind == SPK_KIND_REFERENCE; row++) {
+        const int candidates = table[row].kind != SPK_KIND_REFERENCE ? candidates_of(tuner, problem, &table[row]) : 0;
+        spk_tunables tunables;
+        if (candidates > 0)
+            spk_tunables_read(&table[row], &tunables);
+        for (int i = 0; i < candidates; i++) {
+            const spk_params params = spk_tunables_params(&tunables, i);
+            if (spk_may_win(tuner, problem, options, &table[row], &params, &why))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* On a busy machine a single thread that works without waiting for others may be the fastest of all for once, and a machine that is never
+ * quiet would go on with it. */
+static void hold_references_back(spk_contender *contenders, int count)
+{
+    bool others = false;
+    for (int i = 0; i < count; i++)
+        others = others || (contenders[i].eligible && contenders[i].kernel->kind != SPK_KIND_REFERENCE);
+    for (int i = 0; i < count && others; i++) {
+        spk_contender *c = &contenders[i];
+        if (!c->eligible || c->kernel->kind != SPK_KIND_REFERENCE)
+            continue;
+        c->eligible = c->wanted = false;
+        c->held_back = true;
+        c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
+        snprintf(c->why, sizeof c->why, "%s", spk_why_held_back);
+    }
+}
+
+void spk_contenders_admit_for_load(spk_contender *contenders, int count)
+{
+    for (int i = 0; i < count; i++) {
+        spk_contender *c = &contenders[i];
+        if (!c->for_load)
+            continue;
+        c->for_load = false;
+        c->eligible = c->wanted = true;
+        c->status = SPK_CANDIDATE_PRUNED;
+        snprintf(c->why, sizeof c->why, "%s", why_untried);
+    }
+}
+
+bool spk_contenders_readmit(spk_contender *contenders, int count)
+{
+    bool any = false;
+    for (int i = 0; i < count; i++) {
+        spk_contender *c = &contenders[i];
+        if (!c->held_back)
+            continue;
+        c->held_back = false;
+        if (c->left_out || (c->status != SPK_CANDIDATE_NOT_ELIGIBLE && c->status != SPK_CANDIDATE_PRUNED)) /* found out already */
+            continue;
+        any = c->eligible = c->wanted = true;
+        c->status = SPK_CANDIDATE_PRUNED;
+        snprintf(c->why, sizeof c->why, "%s", why_untried);
+    }
+    return any;
+}
+
 static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, bool only_eligible,
                        int capacity, spk_contender **contenders, int *count)
 {
@@ -195,6 +272,7 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
         spk_free(tuner->mem, g.all);
         return status;
     }
+    hold_references_back(g.all, g.count);
     *contenders = g.all;
     *count = g.count;
     return SPK_OK;
@@ -249,18 +327,22 @@ static const char *status_words(spk_candidate_status status)
     return words[status];
 }
 
-spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options)
+void spk_contenders_reasons(const spk_contender *contenders, int count, const spk_tune_options *options, bool references, char *text,
+                            size_t size)
 {
-    char text[560] = "";
+    enum { MORE = 48 };
+    const int room = (int)size - MORE;
     int used = 0, others = 0;
     const char *last = "", *why = NULL;
+    text[0] = '\0';
     for (int i = 0; i < count; i++) {
         const spk_contender *c = &contenders[i];
         /* the first of a row speaks for the others */
-        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why))
+        if (strcmp(last, c->kernel->name) == 0 || !spk_kernel_allowed(c->kernel, options, &why) ||
+            (!references && c->kernel->kind == SPK_KIND_REFERENCE))
             continue;
         last = c->kernel->name;
-        const int left_bytes = (int)sizeof text - used;
+        const int left_bytes = room - used;
         const int length = snprintf(text + used, (size_t)left_bytes, "%s%s: %s%s%s", used > 0 ? "; " : "", c->kernel->name,
                                     status_words(c->status), c->why[0] != '\0' ? ", " : "", c->why);
         if (length >= left_bytes || others > 0) { /* reasons are told whole, or not at all */
@@ -270,12 +352,17 @@ spk_status spk_no_candidate(const spk_contender *contenders, int count, const sp
             used += length;
         }
     }
-    char more[48] = "";
     if (others > 0)
-        snprintf(more, sizeof more, "; and %d others", others);
+        snprintf(text + used, MORE, "; and %d others", others);
+}
+
+spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options)
+{
+    char text[608];
+    spk_contenders_reasons(contenders, count, options, true, text, sizeof text);
     if (spk_is_restricted(options))
-        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s%s",
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left (only = \"%.60s\", exclude = \"%.60s\")%s%s",
                         options->only != NULL ? options->only : "", options->exclude != NULL ? options->exclude : "",
-                        text[0] != '\0' ? ": " : "", text, more);
-    return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s%s", text, more);
+                        text[0] != '\0' ? ": " : "", text);
+    return spk_fail(SPK_ERR_NO_CANDIDATE, "no kernel is left: %s", text);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
 #include "tune/search/search.h"
 
@@ -101,7 +102,7 @@ static void leave_out(const spk_search *search, spk_contender *c, int others)
     const char *deed = c->kernel->ops->build != NULL ? "compiled" : "tried";
     c->wanted = false;
     if (c->left_out)
-        snprintf(c->why, sizeof c->why, "not %s: one run is expected to take %.0f s", deed, 1e-6 * c->predicted_us);
+        spk_snprintf(c->why, sizeof c->why, "not %s: one run is expected to take %.0f s", deed, 1e-6 * c->predicted_us);
     else
         snprintf(c->why, sizeof c->why, "not %s: %d others%s look more promising", deed, others, search->by_row ? " of this kernel" : "");
 }

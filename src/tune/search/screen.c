@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/c_locale.h"
 #include "base/clock.h"
 #include "kernel/threads.h"
 #include "tune/search/search.h"
@@ -111,7 +112,7 @@ __attribute__((format(printf, 3, 4))) static void rule_out(spk_contender *c, spk
 {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->why, sizeof c->why, format, arguments);
+    spk_vsnprintf(c->why, sizeof c->why, format, arguments);
     va_end(arguments);
     c->status = status;
 }
@@ -227,6 +228,8 @@ static bool passed_over(screening *s, spk_contender *c, double calibration)
 {
     const spk_search *search = s->search;
     bool any = false;
+    if (search->by_row && spk_search_hopeless(search, c))
+        return true;
     for (int i = 0; i < s->count; i++)
         any |= s->pool[i]->screened && s->pool[i]->eligible;
     if (any && spk_search_late(search)) {

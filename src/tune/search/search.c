@@ -6,16 +6,20 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "base/c_locale.h"
 #include "base/callback.h"
 #include "base/clock.h"
 #include "tune/search/search.h"
 
-enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 100, GOOD_ROUNDS = 10, FEW = 3, BARRED_SAMPLES = 3 };
+enum { LEAST_ROUNDS = 5, MOST_ROUNDS = 100, GOOD_ROUNDS = 10, FEW = 3, BARRED_SAMPLES = 3, RACE_ROUNDS = 3 };
 static const double long_run_us = 20000; /* the checked run of a finalist that takes this long is its first sample */
 static const double fill_bytes_a_us = 1500;
 static const double sets_share = 0.12; /* of the budget: what the sets of one stage that keep operands cold may take to fill */
 static const double reach = 2;
 static const double again_us = 100000;
+static const double no_chance = 20; /* race: predicted this many times the best, as a prediction may be far off */
+/* race: what one without a chance may cost all the same, of a given budget, and where none is given */
+static const double hopeless_share = 0.25, hopeless_us = 3e6;
 static const double no_gain = 4; /* expected to take this many times as long as the choice: no use asking */
 
 /* ------------------------------------------------------------------------------------------------ one at a time */
@@ -54,6 +58,8 @@ spk_status spk_search_begin(spk_search *search, const spk_tuner *tuner, const sp
     made.start_us = spk_work_us();
     made.operand_memory.limit_us = isinf(made.budget_us) ? 0 : sets_share * made.budget_us;
     SPK_TRY(spk_contenders_make(tuner, problem, options, &made.contenders, &made.count));
+    if (spk_is_busy(tuner))
+        spk_contenders_admit_for_load(made.contenders, made.count);
     *search = made;
     return SPK_OK;
 }
@@ -132,6 +138,44 @@ double spk_search_left_us(const spk_search *search, double part)
 bool spk_search_late(const spk_search *search)
 {
     return search->limit_us > 0 && spk_now_us() > search->start_us + search->limit_us;
+}
+
+double spk_search_cost_us(const spk_search *search, const spk_contender *c, double us)
+{
+    /* what the values are made into is made once, or in every run, where its memory is touched for the first time before */
+    const bool made_once = search->problem->static_values && c->kernel->kind != SPK_KIND_OWN && c->kernel->kind != SPK_KIND_REFERENCE;
+    const double check = 1, preparing = made_once ? 4 : 1;
+    return (preparing + check) * us + RACE_ROUNDS * spk_sample_us(us);
+}
+
+/* The least time so far of those that may win, and no less than the best prediction. */
+static double best_time_us(const spk_search *search)
+{
+    double predicted_us = INFINITY, measured_us = INFINITY;
+    for (int i = 0; i < search->count; i++) {
+        const spk_contender *c = &search->contenders[i];
+        if (!c->eligible || c->status == SPK_CANDIDATE_WRONG || c->status == SPK_CANDIDATE_FAILED)
+            continue;
+        predicted_us = fmin(predicted_us, c->predicted_us);
+        if (c->full_us > 0)
+            measured_us = fmin(measured_us, c->full_us);
+    }
+    return isinf(measured_us) ? predicted_us : fmax(predicted_us, measured_us);
+}
+
+bool spk_search_hopeless(const spk_search *search, spk_contender *c)
+{
+    const spk_tune_options *options = search->options;
+    const char *why = NULL;
+    const bool named = options->only != NULL && options->only[0] != '\0' && spk_kernel_allowed(c->kernel, options, &why);
+    const double best_us = best_time_us(search), most_us = options->budget_s > 0 ? hopeless_share * search->budget_us : hopeless_us;
+    if (search->all || c->sure || named || isinf(best_us) || c->predicted_us < no_chance * best_us ||
+        spk_search_cost_us(search, c, c->predicted_us) <= most_us)
+        return false;
+    spk_snprintf(c->why, sizeof c->why, "it cannot win: one run is expected to take %.2g s at least, %.0f times the best",
+                 1e-6 * c->predicted_us, floor(c->predicted_us / best_us));
+    c->status = SPK_CANDIDATE_PRUNED;
+    return c->left_out = true;
 }
 
 void spk_search_progress(spk_search *search, const spk_contender *c, bool step)
@@ -223,8 +267,8 @@ static int admit(spk_search *search, spk_stage *stage, spk_contender **list, int
         double run_us = c->full_us;
         if (in >= most || !has_budget_for_one_more(search, in, round_us + spk_sample_us(run_us), *have_sample)) {
             c->status = SPK_CANDIDATE_PRUNED;
-            snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals",
-                     c->full_us / best_us);
+            spk_snprintf(c->why, sizeof c->why, "%.2f times the best when screened, and the budget had no room for it in the finals",
+                         c->full_us / best_us);
             continue;
         }
         spk_search_progress(search, c, false);
@@ -388,9 +432,9 @@ static void decide_on_sample(spk_search *search, spk_contender **list, int count
     search->chosen = (int)(list[0] - search->contenders);
     for (int i = 0; i < count; i++) {
         list[i]->status = i == 0 ? SPK_CANDIDATE_OK : SPK_CANDIDATE_PRUNED;
-        snprintf(list[i]->why, sizeof list[i]->why,
-                 "%.2f times the best on a sample; one run of the whole problem is more than the budget has left",
-                 list[i]->full_us / list[0]->full_us);
+        spk_snprintf(list[i]->why, sizeof list[i]->why,
+                     "%.2f times the best on a sample; one run of the whole problem is more than the budget has left",
+                     list[i]->full_us / list[0]->full_us);
     }
     list[0]->why[0] = '\0';
 }

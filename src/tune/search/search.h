@@ -25,10 +25,15 @@ bool spk_is_restricted(const spk_tune_options *options);
 bool spk_may_win(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel,
                  const spk_params *params, const char **why);
 
+/* Whether the row is a reference, and a candidate of another row may win: then it is not chosen, whatever was measured. A reference is
+ * there to be compared with, and for what nothing else computes. */
+bool spk_stands_back(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_kernel *kernel);
+
 /* The cost model's time, made safe: positive and finite. */
 double spk_predict(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device);
 
-/* Every candidate of the operation's rows for this kind of device, in the table's order, with its status before anything ran. */
+/* Every candidate of the operation's rows for this kind of device, in the table's order, with its status before anything ran. References
+ * are held back where others may win. */
 spk_status spk_contenders_make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
                                spk_contender **contenders, int *count);
 /* Only those that may win: some dozens of an operation's thousands. NULL where there is none. */
@@ -36,8 +41,20 @@ spk_status spk_contenders_eligible(const spk_tuner *tuner, const spk_problem *pr
                                    spk_contender **contenders, int *count);
 void spk_contenders_release(const spk_tuner *tuner, spk_contender **contenders, int count);
 
+/* Lets SERIAL=1 in where only other programs' work makes it worth a try (kernel/threads.h). */
+void spk_contenders_admit_for_load(spk_contender *contenders, int count);
+
+extern const char spk_why_held_back[];
+
+/* Where nothing that may win is left: lets those in that are held back. Returns whether there are such. */
+bool spk_contenders_readmit(spk_contender *contenders, int count);
+
 /* The least predicted of those that may win (ties: priority, then the table); -1 for none. */
 int spk_contenders_predicted_best(const spk_contender *contenders, int count);
+
+/* "row: not applicable, why; ..." of each row that the options leave, one after the other, as many as find room, and how many do not. */
+void spk_contenders_reasons(const spk_contender *contenders, int count, const spk_tune_options *options, bool references, char *text,
+                            size_t size);
 
 /* SPK_ERR_NO_CANDIDATE with the reasons of those that the options leave. */
 spk_status spk_no_candidate(const spk_contender *contenders, int count, const spk_tune_options *options);
@@ -58,6 +75,7 @@ typedef struct spk_search {
     bool by_row;      /* race: each row has its own best */
     int least_rounds; /* by_row: that those who meet have, unless the budget ended */
     double limit_us;  /* race: nobody begins so long after the start; 0: no such limit */
+    bool all;         /* race: those that cannot win and would take long run, too */
     spk_rng rng;
     spk_operand_memory operand_memory;
     int done, total;             /* progress */
@@ -89,6 +107,13 @@ void spk_search_tell(void *search, const spk_contender *contender);
 
 /* Whether the race's time is over. */
 bool spk_search_late(const spk_search *search);
+
+/* Race: whether a contender cannot win and would take long, so that it is not run: by the model far behind the best prediction and the best
+ * time so far, and its runs would cost seconds, or much of a budget that was given. Its why says so then. Never one that was asked for. */
+bool spk_search_hopeless(const spk_search *search, spk_contender *contender);
+
+/* What a contender of the race costs: preparing it, a checked run, and the least number of rounds. us: one run is expected to take. */
+double spk_search_cost_us(const spk_search *search, const spk_contender *contender, double us);
 
 /* Microseconds left of the budget, or of a part of it. */
 double spk_search_left_us(const spk_search *search, double part);

@@ -62,7 +62,8 @@ static void add_key(const query *q, int64_t key, double *of_q, double *of_k, dou
         score = cap * bent;
         slope = 1 - bent * bent;
     }
-    const double weight = q->lse == -INFINITY ? 0 : exp(score - q->lse),
+    const double above = score - q->lse, /* LSE is rounded: no weight is above 1 */
+        weight = q->lse == -INFINITY ? 0 : exp(above > 0 ? 0 : above),
                  gradient = scale * weight * slope * (dot(q, BACKWARD_GRAD_O, q->row, ATTENTION_V, q->row_kv + key) - q->delta);
     for (int64_t d = 0; d < p->k; d++) {
         of_q[d] += gradient * get(q, ATTENTION_K, q->row_kv + key, d);

@@ -61,8 +61,10 @@ SPK_INLINE bool S(weigh)(const S(attention) *t, int64_t i, REAL *scores, REAL *g
         scores[j] = (REAL)(cap * bent);
         gradients[j] = (gradients[j] - delta) * (REAL)(1 - bent * bent);
     }
+    const T(vec) zero = {0};
     for (int64_t j = 0; j < t->used; j += T(lanes)) {
-        const T(vec) weight = T(exp)(T(load)(scores + j) - above), along = T(load)(gradients + j);
+        const T(vec) distance = T(load)(scores + j) - above, along = T(load)(gradients + j),
+                     weight = T(attention_exp)(T(select)(distance > zero, zero, distance)); /* LSE is rounded: none is above 1 */
         T(store)(scores + j, weight);
         T(store)(gradients + j, weight * (along - (capped ? 0 : delta)));
     }

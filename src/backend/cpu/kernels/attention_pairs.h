@@ -26,11 +26,11 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
     t->results.least_q = S(least_number)(least);
 }
 
-/* 2^(scale x - above), within 2^-22; 0 for an x of -infinity. Fewer instructions than attention_exp: one
- * scales by 2^n, and the polynomial is of what is left of y. */
-SPK_INLINE T(vec) S(weight)(T(vec) x, REAL scale, T(vec) above)
+/* 2^y, within 2^-22; 0 for a y of -infinity. Fewer instructions than attention_exp: one scales by 2^n, and the polynomial is of what is
+ * left of y. */
+SPK_INLINE T(vec) S(power)(T(vec) y)
 {
-    const T(vec) y = x * scale - above, f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const T(vec) f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     T(vec) sum = (T(vec)){0} + 0.001867130079f;
     sum = sum * f + 0.009017030296f;
     sum = sum * f + 0.05579991313f;
@@ -40,22 +40,38 @@ SPK_INLINE T(vec) S(weight)(T(vec) x, REAL scale, T(vec) above)
     return (T(vec))_mm512_scalef_ps((__m512)sum, (__m512)y);
 }
 
+/* A score's distance from `above`, times the scale: in one step where the rounding of above * scale is of no account (`scaled` is small),
+ * else from the difference, which is exact where scores are close. */
+SPK_INLINE T(vec) S(distance)(T(vec) x, REAL scale, T(vec) above, T(vec) scaled, const bool small)
+{
+    return small ? x * scale - scaled : (x - above) * scale;
+}
+
 /* Scores become weights: exponentials above `above`, as bfloat16 numbers that lie side by side, zeros behind the last to an even number of
  * vectors. Their sums. */
-SPK_INLINE T(vec) S(put_weights)(S(attention) *t, REAL *scores, REAL above)
+SPK_INLINE T(vec) S(put_some_weights)(S(attention) *t, REAL *scores, REAL above, const bool small)
 {
     const REAL scale = S(scale_left)(t) * 1.44269504f;
-    const T(vec) scaled = T(splat)(above * scale);
+    const T(vec) from = T(splat)(above), scaled = T(splat)(above * scale);
     T(vec) total = {0};
     for (int64_t j = 0; j < t->used; j += 2 * T(lanes)) {
-        const T(vec) first = S(weight)(T(load)(scores + j), scale, scaled),
-                     second = j + T(lanes) < t->used ? S(weight)(T(load)(scores + j + T(lanes)), scale, scaled) : (T(vec)){0};
+        const bool is_last = j + T(lanes) >= t->used;
+        const T(vec) first = S(power)(S(distance)(T(load)(scores + j), scale, from, scaled, small)),
+                     second = is_last ? (T(vec)){0} : S(power)(S(distance)(T(load)(scores + j + T(lanes)), scale, from, scaled, small));
         const T(words) both = (T(words))(__m512i)_mm512_cvtne2ps_pbh((__m512)second, (__m512)first);
         S(least_of)(&t->results.least_weight, both);
         T(store)(scores + j / 2, (T(vec))both);
         total += first + second;
     }
     return total;
+}
+
+/* The rounding of a number below 2^12 changes a weight by less than 2^-13 of it, which bfloat16 cannot tell. */
+SPK_INLINE T(vec) S(put_weights)(S(attention) *t, REAL *scores, REAL above)
+{
+    const REAL scaled = above * (S(scale_left)(t) * 1.44269504f);
+    return __builtin_expect(scaled < 4096 && scaled > -4096, 1) ? S(put_some_weights)(t, scores, above, true)
+                                                                : S(put_some_weights)(t, scores, above, false);
 }
 
 /* The keys at hand as columns of pairs, which are turned as if each were one number. The least number. */

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "base/c_locale.h"
 #include "base/environment.h"
 
 enum { INTERFACE_LP64 = 0, INTERFACE_ILP64_BIT = 1, THREADING_SEQUENTIAL = 1, THREADING_GNU = 3 };
@@ -57,7 +57,7 @@ bool spk_mkl_prepare(void *handle, const spk_opened *opened, char *why, size_t s
         snprintf(why, size, "it lacks functions of libmkl_rt");
         return false;
     }
-    if (interface != NULL && strcasestr(interface, "ILP64") != NULL) {
+    if (interface != NULL && spk_holds_letters(interface, "ILP64")) {
         snprintf(why, size, "MKL_INTERFACE_LAYER = \"%s\": 32-bit integers (LP64) are needed", interface);
         return false;
     }

@@ -152,16 +152,33 @@ struct score_slope {
 
 inline score_slope slope_of(const attention_task &task)
 {
-    const float log2e = 1.4426950408889634f;
     score_slope slope;
     slope.capped = CAPPED && task.cap != 0;
     slope.inner = slope.capped ? (float)(task.scale / task.cap) : 1;
-    slope.outer2 = (float)(slope.capped ? task.cap : task.scale) * log2e;
+    slope.outer2 = (float)(slope.capped ? task.cap : task.scale) * LOG2_E;
     return slope;
 }
 
-/* A dot of Q and K becomes the pair's weight (times WEIGHT_TIMES), one of grad_O and V the gradient of the dot over the scale. */
-inline void weigh(float &score, float &gradient, const score_slope &slope, float lse2, float delta)
+/* What weigh() wants of a query: LSE in powers of two, less WEIGHT_SHIFT; a large one as it is, LARGE_TIMES over, which tells it from those
+ * that are not large. Minus infinity, of a query without weights, becomes plus infinity. */
+constexpr float LARGE_TIMES = 8;
+inline float kept_lse(float lse)
+{
+    const float infinity = __int_as_float(0x7f800000), lse2 = lse * LOG2_E - WEIGHT_SHIFT;
+    return lse == -infinity ? infinity : is_large(lse2) ? lse * LARGE_TIMES : lse2;
+}
+inline bool is_large_lse(float kept)
+{
+    return is_large(kept) && kept != __int_as_float(0x7f800000);
+}
+inline float delta_of(float delta)
+{
+    return delta / WEIGHT_TIMES;
+}
+
+/* A dot of Q and K becomes the pair's weight (times WEIGHT_TIMES), one of grad_O and V the gradient of the dot over the scale. large: some
+ * LSE may be. */
+template <bool large> inline void weigh(float &score, float &gradient, const score_slope &slope, float lse, float delta)
 {
     const float down = 1 / WEIGHT_TIMES;
     float bent = score, steep = 1;
@@ -169,21 +186,11 @@ inline void weigh(float &score, float &gradient, const score_slope &slope, float
         bent = sm90::hyperbolic_tangent(score * slope.inner);
         steep = 1 - bent * bent;
     }
-    score = sm90::power_of_two(fmaf(bent, slope.outer2, -lse2));
+    score = sm90::power_of_two(large && is_large(lse) ? log_weight(bent, slope.outer2 * LN_2, lse / LARGE_TIMES) * LOG2_E + WEIGHT_SHIFT
+                                                      : fmaf(bent, slope.outer2, -lse));
     gradient = score * fmaf(gradient, down, -delta);
     if (slope.capped)
         gradient *= steep;
-}
-
-/* What weigh() wants of a query: LSE -infinity is a query without weights. */
-inline float lse2_of(float lse)
-{
-    const float infinity = __int_as_float(0x7f800000);
-    return lse == -infinity ? infinity : lse * 1.4426950408889634f - WEIGHT_SHIFT;
-}
-inline float delta_of(float delta)
-{
-    return delta / WEIGHT_TIMES;
 }
 
 /* ---- infinities and NaN in a step's rows that some of the block's rows do not see: zero times them would be NaN */

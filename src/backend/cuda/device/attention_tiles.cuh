@@ -8,6 +8,7 @@
 
 #include "backend/cuda/device/attention_packed.cuh"
 #include "backend/cuda/device/attention_tiles.h"
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/problem.cuh"
 
 constexpr int THREADS = WARPS * 32, ROWS = TILE_ROWS * TILE_HEADS;
@@ -263,19 +264,20 @@ inline bool hides(const step_notes &notes, int step)
 
 /* ---- results */
 
-/* Where parts of results lie until they are merged: LSE (of two) and O of a query. */
+/* Where parts of results lie until they are merged: O of a query, and what store_part_lse has of it. */
 inline long long part_row(const attention_task &task, const tile_place &place, const tile_row &row)
 {
     return ((place.part * (long long)task.items + place.item) * task.heads + row.head) * task.queries + row.query;
 }
 
-/* By one thread of a row. */
-inline void store_lse(const attention_task &task, const attention_cut &cut, const tile_place &place, const tile_row &row, float lse2)
+/* By one thread of a row. sum: of exponentials relative to the score `most`. */
+inline void store_lse(const attention_task &task, const attention_cut &cut, const tile_place &place, const tile_row &row, float most,
+                      float sum)
 {
     if (SPLIT)
-        cut.part_lse[part_row(task, place, row)] = lse2;
+        store_part_lse(cut.part_lse, part_row(task, place, row), most, sum);
     else if (WANT_LSE)
-        *row_at<float>(task.lse, task.lse_strides, place.item, row.head, row.query) = 0.6931471805599453f * lse2;
+        *row_at<float>(task.lse, task.lse_strides, place.item, row.head, row.query) = lse_of(most, sum);
 }
 
 #endif

@@ -54,11 +54,10 @@ SPK_BOTH int attention_notes_bytes(int step_keys, int tiled)
 /* How the work is cut: tiles of an item's heads, of the queries of a block row of the mask (or of all), of a head. */
 typedef struct attention_cut {
     int head_tiles, block_rows, block_tiles, row_tiles;
-    int splits; /* parts of a tile's keys */
-    float *parts,
-        *part_lse; /* with SPLIT: of each split, item, head and query DEPTH_V sums and an LSE of two (helpers/attention_merge.h) */
-    int whole;     /* 1: Q, K and V may be read VECTOR elements at a time */
-    int pieces;    /* 1: rows of O may be written 16 bytes at a time */
+    int splits;              /* parts of a tile's keys */
+    float *parts, *part_lse; /* with SPLIT: of each split, item, head and query DEPTH_V sums and two numbers (helpers/attention_merge.h) */
+    int whole;               /* 1: Q, K and V may be read VECTOR elements at a time */
+    int pieces;              /* 1: rows of O may be written 16 bytes at a time */
 } attention_cut;
 
 #endif

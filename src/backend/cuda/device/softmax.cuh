@@ -5,21 +5,12 @@
 #ifndef SPK_DEVICE_SOFTMAX_CUH
 #define SPK_DEVICE_SOFTMAX_CUH
 
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/ptx.cuh"
 
 namespace sm90 {
 
 constexpr float SLACK = 8;
-
-/* Of a thread's two rows. most begins at a number that is finite, so that a row which has seen nothing yet needs no special case. */
-struct softmax_rows {
-    float most[2], sum[2];
-    __device__ __forceinline__ void begin()
-    {
-        most[0] = most[1] = -1e30f;
-        sum[0] = sum[1] = 0;
-    }
-};
 
 SPK_INLINE float power_of_two(float x)
 {
@@ -34,6 +25,22 @@ SPK_INLINE float reciprocal(float x)
     asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+
+/* Of a thread's two rows. most begins at a number that is finite, so that a row which has seen nothing yet needs no special case. */
+struct softmax_rows {
+    float most[2], sum[2];
+    __device__ __forceinline__ void begin()
+    {
+        most[0] = most[1] = LEAST_SCORE;
+        sum[0] = sum[1] = 0;
+    }
+    /* Where scores are multiplied before they are compared: the product is finite, too. */
+    __device__ __forceinline__ void begin(float scale2)
+    {
+        most[0] = most[1] = -0x1p126f * fminf(reciprocal(scale2), 1);
+        sum[0] = sum[1] = 0;
+    }
+};
 
 /* With an absolute error of some 1e-7, which the instruction for it has not. */
 SPK_INLINE float hyperbolic_tangent(float x)
@@ -53,6 +60,20 @@ SPK_INLINE float quad_sum(float x)
     return x + __shfl_xor_sync(~0u, x, 2);
 }
 
+/* What exponents are less than the scores times scale2. Where rows of the warp have large ones, scores become differences from their rows'
+ * largest. */
+template <int count> SPK_INLINE void find_shifts(float (&s)[count], const softmax_rows &rows, float (&shift)[2], float scale2)
+{
+    shift[0] = rows.most[0] * scale2;
+    shift[1] = rows.most[1] * scale2;
+    if (__builtin_expect(__any_sync(~0u, is_large(fmaxf(fabsf(shift[0]), fabsf(shift[1])))), 0)) {
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            s[i] -= rows.most[i / 2 % 2];
+        shift[0] = shift[1] = 0;
+    }
+}
+
 /* Scores s (times scale2: in powers of two) become exponentials. factor: what earlier sums are to be multiplied by; false: by 1, for all of
  * the warp. */
 template <int count> SPK_INLINE bool soften(float (&s)[count], softmax_rows &rows, float (&factor)[2], float scale2)
@@ -68,14 +89,15 @@ template <int count> SPK_INLINE bool soften(float (&s)[count], softmax_rows &row
         factor[half] = grown > SLACK ? power_of_two(-grown) : 1;
         rows.most[half] = grown > SLACK ? most : rows.most[half];
     }
+    float shift[2];
+    find_shifts(s, rows, shift, scale2);
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float shift = rows.most[half] * scale2;
         float sum = 0;
 #pragma unroll
         for (int i = half * 2; i < count; i += 4) {
-            s[i] = power_of_two(fmaf(s[i], scale2, -shift));
-            s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift));
+            s[i] = power_of_two(fmaf(s[i], scale2, -shift[half]));
+            s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift[half]));
             sum += s[i] + s[i + 1];
         }
         rows.sum[half] = rows.sum[half] * factor[half] + sum;
@@ -83,9 +105,28 @@ template <int count> SPK_INLINE bool soften(float (&s)[count], softmax_rows &row
     return __any_sync(~0u, factor[0] != 1 || factor[1] != 1);
 }
 
-/* The rows' largest scores, those of s counted in. factor: what earlier sums are to be multiplied by. Chains are short: scores of the next
- * step wait for this one's. */
-template <int count> SPK_INLINE void raise(const float (&s)[count], softmax_rows &rows, float (&factor)[2], float scale2)
+/* raise and exponentiate want no branch. Exponentials are relative to a row's largest score times scale2, rounded. What earlier sums are
+ * multiplied by is made of the rounded one, too, and LSE takes the rest back (excess). Beyond HUGE_SCORE the rounding would be too large:
+ * there scores are multiplied by a power of two, at least half of scale2, in place of scale2, and nothing is rounded. Scores other than the
+ * largest are so far from it that their exponentials are zero by either factor. A lane decides by its own scores, so that it need not wait
+ * for those of others: where these are larger, its own exponentials are zero by either factor, too. */
+
+/* The power of two below. */
+SPK_INLINE float without_mantissa(float x)
+{
+    return __int_as_float(__float_as_int(x) & 0x7f800000);
+}
+
+/* What a row's largest score times scale2 is less, in powers of two, than what its exponentials are relative to. */
+SPK_INLINE float excess(float most, float scale2)
+{
+    const float shift = rounded(most, scale2);
+    return fabsf(shift) > HUGE_SCORE ? 0 : -fmaf(most, scale2, -shift);
+}
+
+/* The rows' largest scores, those of s counted in. factor: what earlier sums are to be multiplied by; times: what s is. Chains are short:
+ * scores of the next step wait for this one's. */
+template <int count> SPK_INLINE void raise(const float (&s)[count], softmax_rows &rows, float (&factor)[2], float (&times)[2], float scale2)
 {
     float most[2];
 #pragma unroll
@@ -96,7 +137,9 @@ template <int count> SPK_INLINE void raise(const float (&s)[count], softmax_rows
             chain[i / 4 % 2 * 2] = fmaxf(chain[i / 4 % 2 * 2], s[i]);
             chain[i / 4 % 2 * 2 + 1] = fmaxf(chain[i / 4 % 2 * 2 + 1], s[i + 1]);
         }
-        most[half] = fmaxf(fmaxf(fmaxf(chain[0], chain[1]), fmaxf(chain[2], chain[3])), rows.most[half]);
+        const float own = fmaxf(fmaxf(chain[0], chain[1]), fmaxf(chain[2], chain[3]));
+        times[half] = fabsf(own * scale2) > HUGE_SCORE ? without_mantissa(scale2) : scale2;
+        most[half] = fmaxf(own, rows.most[half]);
     }
 #pragma unroll
     for (int lane = 1; lane < 4; lane *= 2) {
@@ -106,22 +149,22 @@ template <int count> SPK_INLINE void raise(const float (&s)[count], softmax_rows
     }
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        factor[half] = power_of_two((rows.most[half] - most[half]) * scale2);
+        factor[half] = power_of_two(rounded(rows.most[half], scale2) - rounded(most[half], scale2));
         rows.most[half] = most[half];
     }
 }
 
-/* Scores s (times scale2: in powers of two) become exponentials relative to the rows' largest ones, which raise has found. */
-template <int count> SPK_INLINE void exponentiate(float (&s)[count], softmax_rows &rows, const float (&factor)[2], float scale2)
+/* Scores s become exponentials relative to the rows' largest ones, which raise has found. */
+template <int count> SPK_INLINE void exponentiate(float (&s)[count], softmax_rows &rows, const float (&factor)[2], const float (&times)[2])
 {
-    const float shift[2] = {rows.most[0] * scale2, rows.most[1] * scale2};
+    const float shift[2] = {rows.most[0] * times[0], rows.most[1] * times[1]};
     rows.sum[0] *= factor[0];
     rows.sum[1] *= factor[1];
 #pragma unroll
     for (int i = 0; i < count; i += 2) {
         const int half = i / 2 % 2;
-        s[i] = power_of_two(fmaf(s[i], scale2, -shift[half]));
-        s[i + 1] = power_of_two(fmaf(s[i + 1], scale2, -shift[half]));
+        s[i] = power_of_two(fmaf(s[i], times[half], -shift[half]));
+        s[i + 1] = power_of_two(fmaf(s[i + 1], times[half], -shift[half]));
         rows.sum[half] += s[i];
         rows.sum[half] += s[i + 1];
     }

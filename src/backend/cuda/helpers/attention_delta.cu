@@ -4,6 +4,7 @@
 #if PACKED
 #include "backend/cuda/device/attention_spans.cuh"
 #endif
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/problem.cuh"
 
@@ -84,7 +85,8 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_DELTA_BOUNDS) attention_d
         if (sees && task.all.grad_lse != nullptr)
             sum[i] -= ((const float *)task.all.grad_lse)[item * task.all.grad_lse_strides.item + head * task.all.grad_lse_strides.head +
                                                          query * task.all.grad_lse_strides.row];
-        task.lse2[tile * ROWS + row] = sees ? lse[i] * 1.4426950408889634f : infinity;
+        const float lse2 = lse[i] * LOG2_E;
+        task.lse2[tile * ROWS + row] = !sees ? infinity : is_large(lse2) ? LSE_IS_LARGE : lse2;
         task.delta[tile * ROWS + row] = sees ? sum[i] : 0;
     }
 }

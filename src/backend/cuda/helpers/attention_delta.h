@@ -27,7 +27,8 @@ SPK_BOTH int attention_delta_queries(int rows)
     return rows % 64 == 0 ? 64 : rows;
 }
 
-/* lse2: infinity of a query that sees no key, and behind the last one. turns: of each tile a count, which begins with 0. */
+/* lse2: infinity of a query that sees no key, and behind the last one; LSE_IS_LARGE (device/large_scores.cuh) of a large LSE. turns: of
+ * each tile a count, which begins with 0. */
 typedef struct attention_delta_task {
     attention_backward_task all;
     int query_tiles; /* of a head */

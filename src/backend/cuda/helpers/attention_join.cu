@@ -1,6 +1,7 @@
 /* attention_join: a warp a row. Shares are added in the order of their keys, so that a result has the same bits on every run. */
 #include "backend/cuda/helpers/attention_join.h"
 
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/problem.cuh"
 
@@ -16,12 +17,12 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_JOIN_THREADS) attention_j
     previous_launch_done();
     if (query >= tile.end)
         return;
-    const float *lse = task.part_lse + (long long)tile.share * task.rows + r;
+    const float *lse = task.part_lse + ((long long)tile.share * task.rows + r) * 2;
     float most = -infinity, total = 0, sum[EACH] = {};
     for (int i = 0; i < tile.count; i++)
-        most = fmaxf(most, lse[(long long)i * task.rows]);
+        most = fmaxf(most, lse[(long long)i * task.rows * 2]);
     for (int i = 0; i < tile.count && most > -infinity; i++) {
-        const float weight = exp2f(lse[(long long)i * task.rows] - most);
+        const float *of = lse + (long long)i * task.rows * 2, weight = exp2f((of[0] - most) * LOG2_E) * of[1];
         const float *part = task.parts + ((long long)(tile.share + i) * task.rows + r) * to.depth_v;
         total += weight;
 #pragma unroll
@@ -36,5 +37,5 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_JOIN_THREADS) attention_j
             o[j * 32 + lane] = ::to<element_a>(total == 0 ? 0.0f : sum[j] / total);
     if (to.lse != nullptr && lane == 0)
         ((float *)to.lse)[tile.item * to.lse_strides.item + head * to.lse_strides.head + query * to.lse_strides.row] =
-            (most == -infinity ? most : most + log2f(total)) * 0.6931471805599453f;
+            most == -infinity ? most : lse_of(most, total);
 }

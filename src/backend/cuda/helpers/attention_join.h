@@ -7,7 +7,7 @@
 
 enum { ATTENTION_JOIN_THREADS = 128 }; /* of a block: a warp a row */
 
-/* parts: of each share `rows` rows of depth_v sums; part_lse: one of each row, a power of two; minus infinity: it saw no key. */
+/* parts: of each share `rows` rows of depth_v sums; part_lse: of each row two numbers (device/large_scores.cuh). */
 typedef struct attention_join_task {
     attention_task to;
     const attention_joined *tiles;

@@ -2,6 +2,7 @@
  * their way at once. */
 #include "backend/cuda/helpers/attention_merge.h"
 
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/launch.cuh"
 #include "backend/cuda/device/problem.cuh"
 
@@ -9,18 +10,19 @@ constexpr int EACH = ATTENTION_MERGE_MOST / 32; /* parts of a lane */
 
 /* What the parts of a query weigh: part p is with lane p % 32, at[p / 32]. */
 struct part_weights {
-    float at[EACH], lse2; /* lse2: of all, minus infinity: no part saw a key */
+    float at[EACH], lse; /* lse: of all, minus infinity: no part saw a key */
 };
 
 inline part_weights weigh(const attention_merge_task &task, long long rows, long long row)
 {
     const float infinity = __int_as_float(0x7f800000);
     part_weights w;
-    float most = -infinity, total = 0;
+    float sum[EACH], most = -infinity, total = 0;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         const int part = i * 32 + threadIdx.x % 32;
-        w.at[i] = part < task.splits ? task.part_lse[part * rows + row] : -infinity;
+        w.at[i] = part < task.splits ? task.part_lse[(part * rows + row) * 2] : -infinity;
+        sum[i] = part < task.splits ? task.part_lse[(part * rows + row) * 2 + 1] : 0;
         most = fmaxf(most, w.at[i]);
     }
 #pragma unroll
@@ -28,13 +30,13 @@ inline part_weights weigh(const attention_merge_task &task, long long rows, long
         most = fmaxf(most, __shfl_xor_sync(~0u, most, step));
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
-        w.at[i] = most == -infinity || w.at[i] == -infinity ? 0 : exp2f(w.at[i] - most);
+        w.at[i] = w.at[i] == -infinity ? 0 : exp2f((w.at[i] - most) * LOG2_E) * sum[i];
         total += w.at[i];
     }
 #pragma unroll
     for (int step = 16; step > 0; step /= 2)
         total += __shfl_xor_sync(~0u, total, step);
-    w.lse2 = most == -infinity ? most : most + log2f(total);
+    w.lse = most == -infinity ? most : lse_of(most, total);
 #pragma unroll
     for (int i = 0; i < EACH; i++)
         w.at[i] = most == -infinity ? 0 : w.at[i] / total;
@@ -75,6 +77,5 @@ extern "C" __global__ void __launch_bounds__(ATTENTION_MERGE_THREADS) attention_
             o[column] = ::to<element_a>(sum);
     }
     if (to.lse != nullptr && threadIdx.x == 0)
-        ((float *)to.lse)[item * to.lse_strides.item + head * to.lse_strides.head + query * to.lse_strides.row] =
-            w.lse2 * 0.6931471805599453f;
+        ((float *)to.lse)[item * to.lse_strides.item + head * to.lse_strides.head + query * to.lse_strides.row] = w.lse;
 }

@@ -10,7 +10,7 @@ enum {
     ATTENTION_MERGE_MOST = 64      /* parts */
 };
 
-/* parts: splits x items x heads x queries x depth_v; part_lse: one of each, a power of two; minus infinity: the part saw no key. */
+/* parts: splits x items x heads x queries x depth_v; part_lse: of each two numbers (device/large_scores.cuh). */
 typedef struct attention_merge_task {
     attention_task to;
     const float *parts, *part_lse;

@@ -59,7 +59,7 @@ extern "C" __global__ void __launch_bounds__(BACKWARD_THREADS)
         if (threadIdx.x % 32 == 0) {
             if (task.grad_lse != nullptr)
                 sum -= *row_at<const float>(task.grad_lse, task.grad_lse_strides, item, head, query);
-            work.lse2[at] = lse2_of(*row_at<const float>(t.lse, t.lse_strides, item, head, query));
+            work.lse2[at] = kept_lse(*row_at<const float>(t.lse, t.lse_strides, item, head, query));
             work.delta[at] = delta_of(sum);
         }
     }
@@ -217,7 +217,7 @@ struct query_state {
 };
 static_assert(sizeof(query_state) <= BACKWARD_STATE_BYTES, "the host counts less");
 
-/* Two numbers of each of the thread's rows; one that is none has no weights. */
+/* Two numbers of each of the thread's rows; one that is none has no weights. lse2: as kept_lse has it. */
 struct query_numbers {
     float lse2[QUERY_SIXTEENS][2], delta[QUERY_SIXTEENS][2];
 
@@ -232,6 +232,15 @@ struct query_numbers {
                 lse2[i][half] = row.valid ? work.lse2[at] : __int_as_float(0x7f800000);
                 delta[i][half] = row.valid ? work.delta[at] : 0;
             }
+    }
+    /* Whether some LSE of the warp's rows is. */
+    __device__ __forceinline__ bool are_large() const
+    {
+        bool any = false;
+#pragma unroll
+        for (int i = 0; i < QUERY_SIXTEENS; i++)
+            any |= is_large_lse(lse2[i][0]) || is_large_lse(lse2[i][1]);
+        return __any_sync(~0u, any);
     }
 };
 
@@ -272,12 +281,24 @@ inline void hide_keys(float (&gradients)[QUERY_SIXTEENS][STEP_KEYS / 2], const a
         }
 }
 
+template <bool large>
+inline void weigh_keys(float (&s)[QUERY_SIXTEENS][STEP_KEYS / 2], float (&gradients)[QUERY_SIXTEENS][STEP_KEYS / 2],
+                       const score_slope &slope, const query_numbers &numbers)
+{
+#pragma unroll
+    for (int i = 0; i < QUERY_SIXTEENS; i++)
+#pragma unroll
+        for (int j = 0; j < STEP_KEYS / 2; j++)
+            weigh<large>(s[i][j], gradients[i][j], slope, numbers.lse2[i][j / 2 % 2], numbers.delta[i][j / 2 % 2]);
+}
+
 inline void add_steps_of_keys(float (&sums)[QUERY_SIXTEENS][SUMS], const backward_task &task, const backward_work &work,
                               const tile_place &place, const key_walk &walk, step_notes &notes, const query_places &at)
 {
     const attention_task &t = task.attention;
     const score_slope slope = slope_of(t);
     const query_numbers numbers(t, work, place);
+    const bool large = numbers.are_large();
     own_q q;
     own_grad_o grad_o;
     note_keys(notes, walk, 0, look_up(t, walk, 0));
@@ -305,11 +326,10 @@ inline void add_steps_of_keys(float (&sums)[QUERY_SIXTEENS][SUMS], const backwar
         if (sight != NONE) {
             multiply_rows(s, q, at.at(step));
             multiply_rows(gradients, grad_o, at.at_v(step));
-#pragma unroll
-            for (int i = 0; i < QUERY_SIXTEENS; i++)
-#pragma unroll
-                for (int j = 0; j < STEP_KEYS / 2; j++)
-                    weigh(s[i][j], gradients[i][j], slope, numbers.lse2[i][j / 2 % 2], numbers.delta[i][j / 2 % 2]);
+            if (large)
+                weigh_keys<true>(s, gradients, slope, numbers);
+            else
+                weigh_keys<false>(s, gradients, slope, numbers);
             if (sight == SOME)
                 hide_keys(gradients, t, place, keys);
         }
@@ -583,9 +603,19 @@ typedef tile_places<STEP_QUERIES, KEY_ROWS> key_places;
 typedef warp_rows<KEY_SIXTEENS, WIDE, SHAPE.keys.held != 0> own_k;
 typedef warp_rows<KEY_SIXTEENS, WIDE_V, SHAPE.keys.held != 0> own_v;
 
-/* Two numbers of each query of a step, in shared memory: of two stages. */
+/* Two numbers of each query of a step, in shared memory: of two stages. lse2: as kept_lse has it. */
 struct step_numbers {
     float lse2[2][STEP_QUERIES], delta[2][STEP_QUERIES];
+
+    /* By a warp: whether some LSE of a step is large. */
+    __device__ __forceinline__ bool are_large(int step) const
+    {
+        bool any = false;
+#pragma unroll
+        for (int group = 0; group < QUERY_GROUPS; group++)
+            any |= is_large_lse(lse2[step % 2][group * 32 + threadIdx.x % 32]);
+        return __any_sync(~0u, any);
+    }
 };
 
 inline void bring_own_keys(const key_places &at, const attention_task &t, const key_place &place)
@@ -627,6 +657,7 @@ inline int thread_key(const key_place &place, int sixteen, int half)
     return place.key + thread_row<KEY_SIXTEENS>(sixteen, half);
 }
 
+template <bool large>
 inline void weigh_queries(float (&s)[KEY_SIXTEENS][STEP_QUERIES / 2], float (&gradients)[KEY_SIXTEENS][STEP_QUERIES / 2],
                           const score_slope &slope, const step_numbers &numbers, int step)
 {
@@ -638,7 +669,7 @@ inline void weigh_queries(float (&s)[KEY_SIXTEENS][STEP_QUERIES / 2], float (&gr
         for (int i = 0; i < KEY_SIXTEENS; i++)
 #pragma unroll
             for (int u = 0; u < 4; u++)
-                weigh(s[i][j * 4 + u], gradients[i][j * 4 + u], slope, u % 2 == 0 ? lse2.x : lse2.y, u % 2 == 0 ? delta.x : delta.y);
+                weigh<large>(s[i][j * 4 + u], gradients[i][j * 4 + u], slope, u % 2 == 0 ? lse2.x : lse2.y, u % 2 == 0 ? delta.x : delta.y);
     }
 }
 
@@ -715,7 +746,10 @@ inline void add_steps_of_queries(float (&of_k)[KEY_SIXTEENS][SUMS], float (&of_v
         if (sight != NONE) {
             multiply_rows(s, k, at.at(step));
             multiply_rows(gradients, v, at.at_v(step));
-            weigh_queries(s, gradients, slope, numbers, step);
+            if (numbers.are_large(step))
+                weigh_queries<true>(s, gradients, slope, numbers, step);
+            else
+                weigh_queries<false>(s, gradients, slope, numbers, step);
             if (sight == SOME)
                 hide_queries(s, gradients, t, place, queries);
         }

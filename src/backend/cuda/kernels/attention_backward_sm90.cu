@@ -480,6 +480,49 @@ inline void weigh(float (&s)[ROWS / 2], const float2 (&lse2)[ROWS / 8], float sc
     }
 }
 
+/* Whether one of the lane's queries of a step has a large LSE; the lanes of a warp have them all. */
+inline bool is_large_of_lane(const float *lse2)
+{
+    bool any = false;
+#pragma unroll
+    for (int row = 0; row < ROWS; row += 64) {
+        const int own = row + threadIdx.x % 32 * 2;
+        const float2 two = *(const float2 *)(lse2 + (ROWS % 64 == 0 ? own : min(own, ROWS - 2)));
+        any |= two.x == LSE_IS_LARGE || two.y == LSE_IS_LARGE;
+    }
+    return any;
+}
+
+/* Ahead of weigh(), where LSE is large: scores become what it makes the right exponents of. (Between the products there are no registers
+ * for this.) */
+inline void weigh_ahead(float (&s)[ROWS / 2], float2 (&numbers)[ROWS / 8], const float *lse2, const attention_task &task,
+                        const attention_backward_step &note, int item, float scale2)
+{
+    int own = threadIdx.x % 4 * 2;
+    asm volatile("" : "+f"(scale2), "+r"(own)); /* what is made of them is found here, not ahead of all steps */
+    const float scale = scale2 * LN_2, per_score = scale2 != 0 ? reciprocal(scale) : 0;
+    const attention_strides &strides = task.lse_strides;
+    const float *lse = (const float *)task.lse + item * strides.item + note.head * strides.head;
+    const float *line = lse + (long long)(query_tile_of(note) * ROWS + own) * strides.row;
+    asm volatile("" : "+l"(line));
+#pragma unroll
+    for (int j = 0; j < ROWS / 4; j++) { /* queries */
+        const int at = j / 2 * 8 + j % 2 + own;
+        if (lse2[at] != LSE_IS_LARGE)
+            continue;
+        const float its = *(const volatile float *)(line + (j / 2 * 8 + j % 2) * strides.row); /* one after the other */
+#pragma unroll
+        for (int half = 0; half < 2; half++) {
+            float &score = s[j / 2 * 4 + half * 2 + j % 2];
+            score = log_weight(score, scale, its) * per_score;
+        }
+    }
+    if (NUMBERS_AHEAD) { /* once more: their registers were wanted */
+        asm volatile("" ::: "memory");
+        take_numbers(numbers, lse2);
+    }
+}
+
 /* d, of weights p: the scores' gradients. */
 inline void differentiate(float (&d)[ROWS / 2], const float (&p)[ROWS / 2], const float2 (&delta)[ROWS / 8])
 {
@@ -784,7 +827,7 @@ struct consumer {
 
 inline void consumer::run()
 {
-    const float scale2 = (float)task.scale * 1.4426950408889634f;
+    const float scale2 = (float)task.scale * LOG2_E;
     float dk[DEPTH / 2], dv[DEPTH_V / 2], s[ROWS / 2], sum[ROUNDS][GRAD_SUMS];
     if (sharer == 1)
         turn_pass<TURNS>(0);
@@ -826,11 +869,14 @@ inline void consumer::run()
             float d_s[ROWS / 2];
             unsigned weights[ROWS / 4], gradients[ROWS / 4];
             const attention_backward_step &note = shared.steps[q.stage];
-            const bool hidden = __any_sync(~0u, (note.tile & ATTENTION_BACKWARD_HIDDEN) != 0) || (SCRUB && bad_tile);
+            const bool large = is_large_of_lane(shared.lse2[q.stage]);
+            const bool special = __any_sync(~0u, (note.tile & ATTENTION_BACKWARD_HIDDEN) != 0 || large) || (SCRUB && bad_tile);
             seen_pairs seen;
             bool bad = false;
             wait_full_warp(d_place().in(shared.d));
-            if (hidden) { /* while there are registers for it */
+            if (special) { /* while there are registers for it */
+                if (__any_sync(~0u, large))
+                    weigh_ahead(s, lse2, shared.lse2[q.stage], task, note, tile.item, scale2);
                 seen = find_seen(task, shared, q.stage, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
                 if (SCRUB)
                     bad = scrub_step();
@@ -845,7 +891,7 @@ inline void consumer::run()
             float2 delta[ROWS / 8];
             if (NUMBERS_AHEAD)
                 take_numbers(delta, shared.delta[d_place().stage]);
-            if (hidden) {
+            if (special) {
                 keep_seen(s, seen);
                 if (SCRUB && (bad || bad_tile))
                     spoil(s, seen, bad, false);
@@ -858,7 +904,7 @@ inline void consumer::run()
             if (!NUMBERS_AHEAD)
                 take_numbers(delta, shared.delta[d_place().stage]);
             differentiate(d_s, s, delta);
-            if (hidden) {
+            if (special) {
                 keep_seen(d_s, seen);
                 if (SCRUB && (bad || bad_tile))
                     spoil(d_s, seen, bad, true);

@@ -130,7 +130,7 @@ typedef struct attention_backward_order {
     const int *offsets, *tiles, *steps;   /* the tiles of each worker (attention_backward_tile); their steps (attention_backward_step) */
     const int *entries;                   /* TILED: of each step, its block's number in the mask */
     attention_spans spans;                /* PACKED: in place of these */
-    float *lse2, *delta;                  /* of each item, head and query, with room for whole tiles */
+    float *lse2, *delta;                  /* of each item, head and query, with room for whole tiles (helpers/attention_delta.h) */
     float *grad_q;                        /* sums, grad_floats of each item, head and tile of queries, in the order of registers */
     int *turns;                           /* of each, how many sums are in */
     int k_pieces, v_pieces, q_pieces;     /* 1: rows of the gradient may be written 16 bytes at a time */

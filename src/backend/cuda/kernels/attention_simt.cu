@@ -11,7 +11,6 @@
 constexpr attention_simt_shape SHAPE = attention_simt_shape_of({ATTENTION_TILES_CONSTANTS(SPK_CONSTANT_VALUE)});
 constexpr int WARP_ROWS = SHAPE.rows, LANE_KEYS = STEP_KEYS / 32, LANE_COLUMNS = SHAPE.columns_v / 32;
 constexpr int DEPTH4 = SHAPE.depth4, PITCH = SHAPE.pitch, COLUMNS_V = SHAPE.columns_v;
-constexpr float INFINITE = 3.402823466e38f; /* nearly: differences of such are no NaN */
 
 static_assert(ROWS == WARPS * WARP_ROWS && DEPTH % VECTOR == 0 && DEPTH_V % VECTOR == 0, "warps do not fill the tile");
 
@@ -61,13 +60,13 @@ inline void copy_step(float *k_tile, float *v_tile, const attention_task &task, 
 /* ---- a warp's rows */
 
 struct warp_rows {
-    float most[WARP_ROWS], sum[WARP_ROWS]; /* the largest score, in powers of two; the lane's part of the exponentials' sum */
+    float most[WARP_ROWS], sum[WARP_ROWS]; /* the largest score; the lane's part of the exponentials' sum */
     float o[WARP_ROWS][LANE_COLUMNS];
     __device__ __forceinline__ void begin()
     {
 #pragma unroll
         for (int r = 0; r < WARP_ROWS; r++) {
-            most[r] = -INFINITE;
+            most[r] = LEAST_SCORE;
             sum[r] = 0;
 #pragma unroll
             for (int c = 0; c < LANE_COLUMNS; c++)
@@ -128,16 +127,16 @@ inline void multiply_k(float (&s)[WARP_ROWS][LANE_KEYS], const float *q, const f
     }
 }
 
-/* Products become scores, in powers of two. */
+/* Products become scores. */
 inline void scale_scores(float (&s)[WARP_ROWS][LANE_KEYS], const attention_task &task)
 {
-    const float log2e = 1.4426950408889634f, scale = (float)task.scale, cap = (float)task.cap;
+    const float scale = (float)task.scale, cap = (float)task.cap;
     const bool capped = CAPPED && task.cap != 0;
 #pragma unroll
     for (int r = 0; r < WARP_ROWS; r++)
 #pragma unroll
         for (int i = 0; i < LANE_KEYS; i++)
-            s[r][i] = (capped ? cap * tanhf(s[r][i] * scale / cap) : s[r][i] * scale) * log2e;
+            s[r][i] = capped ? rounded(cap, tanhf(s[r][i] * scale / cap)) : rounded(s[r][i], scale);
 }
 
 /* What a query does not see gets a score of minus infinity. */
@@ -164,7 +163,7 @@ inline void soften(float *p, warp_rows &rows, const float (&s)[WARP_ROWS][LANE_K
         for (int i = 0; i < LANE_KEYS; i++)
             most = fmaxf(most, s[r][i]);
         most = warp_most(most);
-        const float factor = power_of_two(rows.most[r] - most);
+        const float factor = power_of_two((rows.most[r] - most) * LOG2_E);
         rows.most[r] = most;
         rows.sum[r] *= factor;
 #pragma unroll
@@ -172,7 +171,7 @@ inline void soften(float *p, warp_rows &rows, const float (&s)[WARP_ROWS][LANE_K
             rows.o[r][c] *= factor;
 #pragma unroll
         for (int i = 0; i < LANE_KEYS; i++) {
-            const float e = power_of_two(s[r][i] - most);
+            const float e = power_of_two((s[r][i] - most) * LOG2_E);
             rows.sum[r] += e;
             p[r * STEP_KEYS + threadIdx.x % 32 + 32 * i] = e;
         }
@@ -221,7 +220,7 @@ inline bool any_infinite(const float *v_tile)
 {
     bool found = false;
     for (int at = threadIdx.x; at < STEP_KEYS * COLUMNS_V; at += THREADS)
-        found |= !(fabsf(v_tile[at]) <= INFINITE);
+        found |= !(fabsf(v_tile[at]) <= -LEAST_SCORE);
     return __syncthreads_or(found);
 }
 
@@ -247,7 +246,7 @@ inline void finish(const attention_task &task, const attention_cut &cut, const t
                 o[column] = to<element_a>(rows.o[r][c] * factor);
         }
         if (lane == 0)
-            store_lse(task, cut, place, row, sum == 0 ? -__int_as_float(0x7f800000) : rows.most[r] + log2f(sum));
+            store_lse(task, cut, place, row, rows.most[r], sum);
     }
 }
 

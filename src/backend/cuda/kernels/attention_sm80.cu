@@ -176,12 +176,12 @@ struct score_scale {
 
 inline score_scale scale_of(const attention_task &task)
 {
-    const float log2e = 1.4426950408889634f;
     score_scale scale;
     scale.capped = CAPPED && task.cap != 0;
     scale.negative = !scale.capped && task.scale < 0;
     scale.inner = scale.capped ? (float)(task.scale / fabs(task.cap)) : 1;
-    scale.outer2 = (scale.capped ? (float)fabs(task.cap) : fmaxf((float)fabs(task.scale), 1e-20f)) * log2e;
+    scale.outer2 =
+        (scale.capped ? (float)fabs(task.cap) : fmaxf((float)fabs(task.scale), 1e-38f)) * LOG2_E; /* not 0: times minus infinity */
     return scale;
 }
 
@@ -265,7 +265,7 @@ inline void finish(const attention_task &task, const attention_cut &cut, const s
 {
 #pragma unroll
     for (int half = 0; half < 2; half++) {
-        const float sum = quad_sum(rows.sum[half]), infinity = __int_as_float(0x7f800000), factor = sum == 0 ? 0 : 1 / sum;
+        const float sum = quad_sum(rows.sum[half]), factor = sum == 0 ? 0 : 1 / sum;
         const tile_row row = row_of(place, thread_row(sixteen, half));
         if (SPLIT) {
             if (row.valid)
@@ -274,7 +274,7 @@ inline void finish(const attention_task &task, const attention_cut &cut, const s
             store_row(row_at<element_a>(task.o, task.o_strides, place.item, row.head, row.query), cut.pieces, row.valid, o, half, factor);
         }
         if (row.valid && threadIdx.x % 4 == 0)
-            store_lse(task, cut, place, row, sum == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum));
+            store_lse(task, cut, place, row, rows.most[half] * (scale.outer2 * LN_2), sum);
     }
 }
 

@@ -277,7 +277,7 @@ static void lay_out(spk_bound *bound, const attention_constants *c, state *made)
 {
     const size_t rows = (size_t)part_rows(bound, made), sorted = c->counted ? 2 * (size_t)made->order.tiles + 1 : 0;
     made->parts = rows * (size_t)bound->problem.depth_v;
-    made->part_lses = rows;
+    made->part_lses = 2 * rows;
     bound->workspace_bytes = (made->parts + made->part_lses) * sizeof(float) + sorted * sizeof(int);
 }
 

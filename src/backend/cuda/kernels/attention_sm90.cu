@@ -463,11 +463,10 @@ struct score_scale {
 
 inline score_scale scale_of(const attention_task &task)
 {
-    const float log2e = 1.4426950408889634f;
     score_scale scale;
     scale.capped = CAPPED && task.cap != 0;
     scale.inner = scale.capped ? (float)(task.scale / task.cap) : 1;
-    scale.outer2 = (scale.capped ? (float)task.cap : fmaxf((float)task.scale, 1e-20f)) * log2e;
+    scale.outer2 = (scale.capped ? (float)task.cap : fmaxf((float)task.scale, 1e-38f)) * LOG2_E; /* not 0: times minus infinity */
     return scale;
 }
 
@@ -626,7 +625,7 @@ template <class T> inline T *row_at(void *array, const attention_strides &stride
     return (T *)array + item * strides.item + head * strides.head + query * strides.row;
 }
 
-/* Where parts of results lie until they are merged: LSE (of two) and O of a query. */
+/* Where parts of results lie until they are merged: O of a query, and what store_part_lse has of it. */
 inline long long part_row(const attention_task &task, const tile_place &place, int split, int head, int query)
 {
     return ((split * (long long)task.items + place.item) * task.heads + head) * task.queries + query;
@@ -671,21 +670,21 @@ inline void finish(const spk_tensor_map *map_o, unsigned q_tile, const attention
     for (int half = 0; half < 2; half++) {
         const int row = thread_row(half), query = part.row + row % TILE_ROWS, head = part.head + row / TILE_ROWS;
         const bool valid = query < part.end;
-        const float infinity = __int_as_float(0x7f800000),
-                    lse2 = sum[half] == 0 ? -infinity : rows.most[half] * scale.outer2 + log2f(sum[half]);
+        const float most = rows.most[half] * (scale.outer2 * LN_2),
+                    total = sum[half] * power_of_two(excess(rows.most[half], scale.outer2)); /* relative to it */
         if (SPLIT || shared) {
             const long long at = shared ? (long long)tile.share * (SHARERS * 64) + (RINGS > 1 ? 0 : threadIdx.x / 128 * 64) + row
                                         : part_row(task, part, tile.tile % order.splits, head, query);
             if (valid)
                 store_part(order.parts + at * DEPTH_V, o, half, factor[half]);
             if (valid && threadIdx.x % 4 == 0)
-                order.part_lse[at] = lse2;
+                store_part_lse(order.part_lse, at, most, total);
             continue;
         }
         if (!staged)
             store_row(row_at<element_a>(task.o, task.o_strides, part.item, head, query), order.pieces, valid, o, half, factor[half]);
         if (WANT_LSE && valid && threadIdx.x % 4 == 0)
-            *row_at<float>(task.lse, task.lse_strides, part.item, head, query) = 0.6931471805599453f * lse2;
+            *row_at<float>(task.lse, task.lse_strides, part.item, head, query) = lse_of(most, total);
     }
 }
 
@@ -725,11 +724,11 @@ struct consumer {
     __device__ __forceinline__ uniform_descriptor k_descriptor() const { return k_first.further(k.stage * SHAPE.k_bytes); }
     __device__ __forceinline__ uniform_descriptor v_descriptor() const { return v_first.further(v.stage * SHAPE.v_bytes); }
     __device__ __forceinline__ unsigned v_tile() const { return at.v + v.stage * SHAPE.v_bytes; }
-    /* most: a row's largest score, which is above this limit. Instructions that wait for a product with V stay behind the release, and
+    /* most: a row's largest score, which is finite. Instructions that wait for a product with V stay behind the release, and
      * this one behind the search for the largest score, which would otherwise wait for that product, too. */
     __device__ __forceinline__ void release_k(float most = 0)
     {
-        if (threadIdx.x % 128 == 0 && most > -2e30f)
+        if (threadIdx.x % 128 == 0 && most > -__int_as_float(0x7f800000))
             k.release(k.stage);
         k.advance();
     }
@@ -794,7 +793,7 @@ struct consumer {
 
     /* Scores of a step, whose largest are found. note: the step's. */
     __device__ __forceinline__ void take_scores(float (&s)[STEP_KEYS / 2], const step_note &note, bool hidden, softmax_rows &rows,
-                                                float (&factor)[2])
+                                                float (&factor)[2], float (&times)[2])
     {
         mma_settle(s);
         cap_scores(s, scale);
@@ -803,7 +802,7 @@ struct consumer {
             if (TILED)
                 hide_bits(s, task, note);
         }
-        raise(s, rows, factor, scale.outer2);
+        raise(s, rows, factor, times, scale.outer2);
     }
     __device__ __forceinline__ void clean_v(float (&o)[DEPTH_V / 2], int &more)
     {
@@ -840,7 +839,7 @@ template <bool hidden>
 inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
                                     const query_tile &query, uniform_descriptor q_at, int &more, ready_stages &ready, bool last)
 {
-    float factor[2];
+    float factor[2], times[2];
     const step_note &note = note_of(shared, k);
     const uniform_descriptor k_at = k_descriptor();
 #if SCRUB
@@ -861,9 +860,9 @@ inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_
     mma_wait<1>();
     if (!Q_HELD && Q_SLOTS == 1 && last)
         release_q(); /* for the next tile's, at once; with two slots after the last step */
-    take_scores(s, note, hidden, rows, factor);
+    take_scores(s, note, hidden, rows, factor, times);
     release_k(rows.most[0]);
-    exponentiate(s, rows, factor, scale.outer2);
+    exponentiate(s, rows, factor, times);
     mma_wait<0>();
     mma_settle(o);
     release_v();
@@ -877,7 +876,7 @@ inline void consumer::multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_
 
 inline void consumer::run()
 {
-    float s[STEP_KEYS / 2], o[DEPTH_V / 2], factor[2];
+    float s[STEP_KEYS / 2], o[DEPTH_V / 2], factor[2], times[2];
     unsigned p[STEP_KEYS / 4];
     softmax_rows rows;
     query_tile query;
@@ -887,7 +886,7 @@ inline void consumer::run()
         pass_turn();
     while (tile.tile >= 0) {
         if (tile.steps == 0) {
-            rows.begin();
+            rows.begin(scale.outer2);
 #pragma unroll
             for (int i = 0; i < DEPTH_V / 2; i++)
                 o[i] = 0;
@@ -898,7 +897,7 @@ inline void consumer::run()
             continue;
         }
         if (!begun) {
-            rows.begin();
+            rows.begin(scale.outer2);
             wait_full_warp(k);
             const step_note &note = note_of(shared, k);
             wait_turn();
@@ -910,8 +909,8 @@ inline void consumer::run()
             release_k();
             if (!STAGED && !Q_HELD && tile.steps == 1)
                 release_q();
-            take_scores(s, note, note.hidden, rows, factor);
-            exponentiate(s, rows, factor, scale.outer2);
+            take_scores(s, note, note.hidden, rows, factor, times);
+            exponentiate(s, rows, factor, times);
             pack(p, s);
         }
         int more = 0;
@@ -931,7 +930,7 @@ inline void consumer::run()
             release_q();
         tile_note next = {-1, 0, 0, 0, -1};
         softmax_rows next_rows;
-        next_rows.begin();
+        next_rows.begin(scale.outer2);
         if (JOIN)
             next = next_tile(query);
         wait_full_warp(v);
@@ -948,8 +947,8 @@ inline void consumer::run()
             release_k();
             if (!Q_HELD && next.steps == 1)
                 release_q();
-            take_scores(s, note, note.hidden, next_rows, factor);
-            exponentiate(s, next_rows, factor, scale.outer2);
+            take_scores(s, note, note.hidden, next_rows, factor, times);
+            exponentiate(s, next_rows, factor, times);
         } else {
             wait_turn();
             mma_fence();

@@ -122,7 +122,7 @@ typedef struct attention_order {
     int *next;
     const attention_share *shares;
     float *parts, *part_lse; /* of each split, item, head and query (helpers/attention_merge.h), or of each share and row
-                              * (helpers/attention_join.h) DEPTH_V sums and an LSE of two */
+                              * (helpers/attention_join.h) DEPTH_V sums and two numbers */
     int pieces;              /* 1: rows of O may be written 16 bytes at a time */
     int early;               /* 1: blocks of the next launch may start as soon as there is room */
 } attention_order;

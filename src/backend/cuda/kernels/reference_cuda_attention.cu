@@ -2,6 +2,7 @@
  * time. Takes every problem; the yardstick on a device, and always valid. */
 #include "backend/cuda/kernels/reference_cuda_attention.h"
 
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/problem.cuh"
 
 enum { EACH = COMPUTE == F64 ? 2 : 8 }; /* columns of O of a lane at a time */
@@ -64,8 +65,8 @@ struct warp_query {
         real sum = 0;
         for (int d = threadIdx.x % 32; d < task.depth; d += 32)
             sum += as<real>(q[d]) * as<real>(row[d]);
-        sum = warp_sum(sum) * (real)task.scale;
-        return task.cap != 0 ? (real)task.cap * (real)tanh(sum / (real)task.cap) : sum;
+        sum = rounded(warp_sum(sum), (real)task.scale);
+        return task.cap != 0 ? rounded((real)task.cap, (real)tanh(sum / (real)task.cap)) : sum;
     }
 
     /* each(row) for the row of every key of [first, end) that the query sees. */

@@ -3,6 +3,7 @@
  * Takes every problem; the yardstick on a device. */
 #include "backend/cuda/kernels/reference_cuda_attention_backward.h"
 
+#include "backend/cuda/device/large_scores.cuh"
 #include "backend/cuda/device/problem.cuh"
 
 enum { EACH = COMPUTE == F64 ? 2 : 8 }; /* columns of a lane at a time */
@@ -119,13 +120,14 @@ struct warp_query {
     __device__ pair with(int key) const
     {
         const attention_task &t = task.attention;
-        real score = dot(q, k + key * t.k_strides.row, t.depth) * (real)t.scale, slope = 1;
+        real score = rounded(dot(q, k + key * t.k_strides.row, t.depth), (real)t.scale), slope = 1;
         if (t.cap != 0) {
             const real bent = (real)tanh(score / (real)t.cap);
-            score = (real)t.cap * bent;
+            score = rounded((real)t.cap, bent);
             slope = 1 - bent * bent;
         }
-        const real weight = lse == -(real)__int_as_float(0x7f800000) ? (real)0 : exponential(score - lse);
+        const real below = score > lse ? (real)0 : score - lse; /* LSE is rounded: of large scores it may be far below the largest */
+        const real weight = lse == -(real)__int_as_float(0x7f800000) ? (real)0 : exponential(below);
         return {weight, weight * slope * (dot(grad_o, v + key * t.v_strides.row, t.depth_v) - delta)};
     }
 

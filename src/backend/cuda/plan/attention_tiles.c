@@ -185,7 +185,7 @@ static int64_t all_queries(const spk_problem *p)
 
 static size_t part_bytes(const spk_problem *p, int splits)
 {
-    return splits > 1 ? (size_t)splits * (size_t)all_queries(p) * (size_t)(p->depth_v + 1) * sizeof(float) : 0;
+    return splits > 1 ? (size_t)splits * (size_t)all_queries(p) * (size_t)(p->depth_v + 2) * sizeof(float) : 0;
 }
 
 static spk_status prepare(const spk_bound *bound, const spk_build *program, state *made)

@@ -1,7 +1,7 @@
 /* What the processors of this process do besides its own work, as the system counts it. Threads that wait for each other lose far more than
  * the time that others take: a measurement of many threads on a busy machine says little. */
-#ifndef SPK_TUNE_MEASURE_LOAD_H
-#define SPK_TUNE_MEASURE_LOAD_H
+#ifndef SPK_BASE_LOAD_H
+#define SPK_BASE_LOAD_H
 
 #include <stdbool.h>
 
@@ -24,5 +24,8 @@ int spk_load_own(void);
 /* Whether so many threads would not have a processor each at this moment, by what the system says is running besides this process. False
  * where it does not say. */
 bool spk_load_busy(int threads);
+
+/* How many of so many threads would have a processor each at this moment; one at least. */
+int spk_load_left(int threads);
 
 #endif

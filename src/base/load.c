@@ -1,5 +1,5 @@
 /* The load of the processors from /proc/stat. */
-#include "tune/measure/load.h"
+#include "base/load.h"
 
 #include <dirent.h>
 #include <sched.h>
@@ -78,17 +78,30 @@ int spk_load_own(void)
     return running > 1 ? running : 1;
 }
 
-bool spk_load_busy(int threads)
+/* Processors that do not work for others, by what is running. */
+static long processors_left(int threads)
 {
     int running = 0;
     const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
     FILE *file = fopen("/proc/loadavg", "re");
     if (file == NULL)
-        return false;
+        return threads;
     const bool told = fscanf(file, "%*s %*s %*s %d/", &running) == 1;
     fclose(file);
-    /* OpenMP's threads look for work for a while after the last: they are no others */
-    return told && running - 1 + threads > cpus && running - spk_load_own() + threads > cpus;
+    if (!told || running - 1 + threads <= cpus)
+        return threads;
+    return cpus - (running - spk_load_own()); /* OpenMP's threads look for work for a while after the last: they are no others */
+}
+
+bool spk_load_busy(int threads)
+{
+    return processors_left(threads) < threads;
+}
+
+int spk_load_left(int threads)
+{
+    const long left = processors_left(threads);
+    return left >= threads ? threads : left > 1 ? (int)left : 1;
 }
 
 bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads)

@@ -1,0 +1,350 @@
+/* A plan whose class is tried in place: tune/trial says whose turn a run is, this file runs it and compares it with the oracle. */
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/context.h"
+#include "base/callback.h"
+#include "base/clock.h"
+#include "tune/trial/trial.h"
+
+enum { LOOK_AGAIN = 32 }; /* runs */
+
+/* Of the plan's first choice. */
+typedef enum first_is { FIRST_UNSEEN, FIRST_RIGHT, FIRST_OUT } first_is;
+
+typedef struct spk_plan_trial {
+    pthread_mutex_t lock; /* of a run in turn; who finds it taken runs the first choice where that is right, and else waits */
+    _Atomic first_is first;
+    bool waits;               /* for the outcome of another plan's trial */
+    spk_tune_options options; /* of a plan that waits; without texts */
+    spk_epoch since;          /* when it last looked for the outcome */
+    int runs;                 /* since it looked whether that trial is still under way */
+    spk_trial *trial;         /* NULL: it is over */
+    void *memory;             /* a workspace for those that need more than the plan's first choice */
+    size_t bytes;
+    spk_bound own;        /* the winner, where it is not the plan's first choice */
+    spk_scratch *scratch; /* its workspaces */
+    spk_plan_later decided;
+    _Atomic(const spk_plan_later *) later; /* &decided once that is filled */
+} spk_plan_trial;
+
+const spk_plan_later *spk_plan_later_of(const spk_plan *plan)
+{
+    return plan->trial != NULL ? atomic_load_explicit(&plan->trial->later, memory_order_acquire) : NULL;
+}
+
+static void release_memory(const spk_plan *plan, spk_plan_trial *t)
+{
+    if (t->memory != NULL)
+        plan->context->device->backend->release(plan->context->device, t->memory);
+    t->memory = NULL;
+    t->bytes = 0;
+}
+
+void spk_plan_end_trial(spk_plan *plan)
+{
+    spk_plan_trial *t = plan->trial;
+    plan->trial = NULL;
+    if (t == NULL)
+        return;
+    spk_trial_end(&t->trial);
+    release_memory(plan, t);
+    spk_scratch_release(&t->scratch);
+    spk_unbind(&t->own);
+    pthread_mutex_destroy(&t->lock);
+    spk_free(&plan->context->mem, t);
+}
+
+spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options, const spk_choice *first)
+{
+    const spk_tuner tuner = spk_context_tuner(plan->context);
+    spk_trial *trial = NULL;
+    bool elsewhere = false;
+    if (!spk_tries_in_place(&tuner, &plan->bound.problem, options) || (!spk_origin_is_estimate(first->origin) && !first->again) ||
+        spk_problem_is_empty(&plan->bound.problem))
+        return SPK_OK;
+    SPK_TRY(spk_trial_begin(&tuner, &plan->bound.problem, options, first, &trial, &elsewhere));
+    const bool waits = elsewhere && !spk_is_restricted(options);
+    if (trial == NULL && !waits) {
+        plan->passing = plan->passing || elsewhere; /* the outcome is written to the store: it is asked again then */
+        return SPK_OK;
+    }
+    if (spk_calloc(&plan->context->mem, 1, sizeof *plan->trial, &plan->trial) != SPK_OK) {
+        spk_trial_end(&trial);
+        return SPK_ERR_OUT_OF_MEMORY;
+    }
+    pthread_mutex_init(&plan->trial->lock, NULL);
+    plan->trial->trial = trial;
+    plan->trial->waits = waits;
+    plan->trial->options = *options;
+    plan->trial->since = spk_epoch_now();
+    plan->passing = false; /* it finds out by itself */
+    if (waits) {
+        atomic_store(&plan->trial->first, FIRST_RIGHT);
+        return SPK_OK;
+    }
+    const size_t used = strlen(plan->words.why);
+    snprintf(plan->words.why + used, sizeof plan->words.why - used, "; tried in place");
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ one run */
+
+static bool is_first(const spk_plan *plan, const spk_contender *c)
+{
+    return c->kernel == plan->bound.kernel && memcmp(&c->params, &plan->bound.params, sizeof c->params) == 0;
+}
+
+/* What a contender is bound to: the plan's own bound, where it is the plan's first choice. */
+static spk_status bind(const spk_plan *plan, spk_contender *c, const spk_bound **bound)
+{
+    *bound = is_first(plan, c) ? &plan->bound : &c->bound;
+    if (is_first(plan, c) || c->bound_now)
+        return SPK_OK;
+    const double start_us = spk_now_us();
+    SPK_TRY(spk_bind(c->kernel, &c->params, &plan->bound.problem, plan->context->device, &c->bound));
+    c->bound_now = true;
+    c->prepare_us = spk_now_us() - start_us;
+    return SPK_OK;
+}
+
+static spk_status make_room(const spk_plan *plan, spk_plan_trial *t, size_t bytes)
+{
+    if (bytes <= t->bytes)
+        return SPK_OK;
+    release_memory(plan, t);
+    SPK_TRY(spk_device_take(plan->context->device, bytes, NULL, &t->memory));
+    t->bytes = bytes;
+    return SPK_OK;
+}
+
+static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *bound, const spk_args *args, double *us)
+{
+    spk_args with = *args;
+    if (bound->workspace_bytes > 0) {
+        SPK_TRY(make_room(plan, t, bound->workspace_bytes));
+        with.workspace = t->memory;
+        with.workspace_bytes = bound->workspace_bytes;
+    }
+    const double start_us = spk_now_us();
+    spk_status status = spk_bound_run(bound, &with, NULL);
+    *us = spk_now_us() - start_us;
+    return status;
+}
+
+/* Whether an output is one of the inputs: what is computed wrong there cannot be computed again. */
+static bool overwrites(const spk_problem *problem, const spk_args *args)
+{
+    for (int i = 0; i < problem->op->operand_count; i++)
+        for (int k = 0; k < problem->op->operand_count && spk_problem_writes(problem, i); k++)
+            if ((problem->op->operands[i].may_be >> k & 1) != 0 && args->at[i] == args->at[k])
+                return true;
+    return false;
+}
+
+static void tell_wrong(const spk_plan *plan, const spk_contender *c)
+{
+    const spk_context *context = plan->context;
+    char text[512], params[SPK_MAX_PARAMS_TEXT];
+    spk_params_text(c->kernel, &c->params, params, sizeof params);
+    snprintf(text, sizeof text, "%s %s gave a wrong result, which was computed again by another, and was ruled out: %s", c->kernel->name,
+             params, c->why);
+    if (context->log != NULL)
+        spk_tell_log(context->log, context->log_user, 1, text);
+}
+
+static void rule_out(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, spk_candidate_status status, const char *why)
+{
+    spk_trial_out(t->trial, c, status, why);
+    if (is_first(plan, c))
+        atomic_store(&t->first, FIRST_OUT);
+}
+
+/* Whether a first run did what it should; else the contender is out. */
+static bool is_right(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, const spk_args *args)
+{
+    const spk_tuner tuner = spk_context_tuner(plan->context);
+    spk_verdict verdict;
+    const uint64_t seed = (uint64_t)spk_now_us();
+    if (spk_check_run(&tuner, &plan->bound.problem, args, seed, spk_trial_check_us(c), spk_trial_tolerance(t->trial), &verdict) != SPK_OK)
+        return true; /* the oracle lacks memory: nothing is known */
+    c->error = verdict.error > c->error ? verdict.error : c->error;
+    if (!verdict.wrong)
+        return true;
+    rule_out(plan, t, c, SPK_CANDIDATE_WRONG, verdict.why);
+    tell_wrong(plan, c);
+    spk_epoch_refuted();
+    return false;
+}
+
+/* Whose turn it is. Where the result could not be computed again nobody runs for the first time but the plan's first choice, and where that
+ * is out the fastest that is known runs. */
+static spk_contender *next_of(const spk_plan *plan, spk_plan_trial *t, bool once)
+{
+    spk_contender *c = spk_trial_next(t->trial);
+    const bool out = atomic_load(&t->first) == FIRST_OUT;
+    if (c == NULL || !once || spk_trial_has_run(c) || is_first(plan, c))
+        return c;
+    return out ? spk_trial_known(t->trial) : NULL;
+}
+
+/* The run by whoever is next; who fails is followed by another. *done is false where the trial has nobody for this run. */
+static spk_status take_turn(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, bool *done)
+{
+    const bool once = overwrites(&plan->bound.problem, args);
+    *done = false;
+    for (spk_contender *c; !*done && (c = next_of(plan, t, once)) != NULL;) {
+        const spk_bound *bound = NULL;
+        double us = 0;
+        spk_status status = bind(plan, c, &bound);
+        if (status == SPK_OK && c->kernel->ops->takes != NULL && !c->kernel->ops->takes(bound, args)) {
+            rule_out(plan, t, c, SPK_CANDIDATE_FAILED, "it does not take these addresses");
+            continue;
+        }
+        if (status == SPK_OK && !once && !spk_trial_has_run(c))
+            spk_poison_outputs(&plan->bound.problem, args);
+        if (status == SPK_OK)
+            status = run(plan, t, bound, args, &us);
+        if (status != SPK_OK && once && bound != NULL)
+            return status;
+        if (status != SPK_OK) {
+            rule_out(plan, t, c, SPK_CANDIDATE_FAILED, spk_last_error(plan->context));
+            continue;
+        }
+        if (!once && !spk_trial_has_run(c) && !is_right(plan, t, c, args))
+            continue;
+        if (is_first(plan, c))
+            atomic_store(&t->first, FIRST_RIGHT);
+        if (c == spk_trial_next(t->trial))
+            spk_trial_ran(t->trial, c, us);
+        *done = true;
+    }
+    return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ the end */
+
+/* From now on the plan runs `bound`, which becomes its own; NULL: its first choice. */
+static spk_status adopt(const spk_plan *plan, spk_plan_trial *t, spk_bound *bound, const spk_choice *choice)
+{
+    if (bound != NULL && bound->workspace_bytes > 0)
+        SPK_TRY(spk_scratch_make(&plan->context->mem, plan->context->device, bound->workspace_bytes, &t->scratch));
+    if (bound != NULL)
+        t->own = *bound;
+    t->decided.bound = bound != NULL ? &t->own : &plan->bound;
+    spk_plan_words_of(choice, &t->decided.words);
+    atomic_store_explicit(&t->later, &t->decided, memory_order_release);
+    return SPK_OK;
+}
+
+/* Decided. Where there is no memory for the winner's workspace the plan stays with its first choice; where that is out the next run tries
+ * again. */
+static spk_status settle(const spk_plan *plan, spk_plan_trial *t)
+{
+    spk_contender *winner = spk_trial_winner(t->trial);
+    if (winner != NULL) {
+        const spk_choice choice = {.kernel = winner->kernel, .params = winner->params, .origin = SPK_ORIGIN_IN_PLACE};
+        const bool first = is_first(plan, winner);
+        const spk_status status = adopt(plan, t, first ? NULL : &winner->bound, &choice);
+        if (status == SPK_OK && !first)
+            winner->bound_now = false;
+        if (status != SPK_OK && atomic_load(&t->first) == FIRST_OUT)
+            return status;
+    }
+    spk_trial_save(t->trial);
+    spk_trial_end(&t->trial);
+    release_memory(plan, t);
+    return SPK_OK;
+}
+
+static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, spk_args *args)
+{
+    const spk_plan_trial *t = plan->trial;
+    if (later->bound == &plan->bound)
+        return spk_plan_run_bound(plan, NULL, args, NULL);
+    if (later->bound->kernel->ops->takes != NULL && !later->bound->kernel->ops->takes(later->bound, args))
+        return spk_plan_run_bound(plan, NULL, args, NULL);
+    if (t->scratch == NULL)
+        return spk_bound_run(later->bound, args, NULL);
+    spk_loan loan;
+    SPK_TRY(spk_scratch_borrow(t->scratch, NULL, &loan));
+    args->workspace = loan.memory;
+    args->workspace_bytes = later->bound->workspace_bytes;
+    spk_status status = spk_bound_run(later->bound, args, NULL);
+    spk_scratch_return(t->scratch, &loan);
+    return status;
+}
+
+/* The outcome of the other plan's trial, once it is in the store. */
+static void look_for_outcome(const spk_plan *plan, spk_plan_trial *t)
+{
+    const spk_tuner tuner = spk_context_tuner(plan->context);
+    spk_tune_options options = t->options;
+    spk_choice choice;
+    t->since = spk_epoch_now();
+    options.unknown = SPK_UNKNOWN_FAIL;
+    if (spk_tune_choose(&tuner, &plan->bound.problem, &options, &choice) != SPK_OK)
+        return;
+    const bool first = choice.kernel == plan->bound.kernel && memcmp(&choice.params, &plan->bound.params, sizeof choice.params) == 0;
+    spk_bound bound = {.kernel = NULL};
+    if (!first && spk_tune_bind(&tuner, &plan->bound.problem, &choice, &bound) != SPK_OK)
+        return;
+    t->waits = adopt(plan, t, first ? NULL : &bound, &choice) != SPK_OK;
+    if (t->waits)
+        spk_unbind(&bound);
+}
+
+/* The plan that tried may be gone, and have come to no outcome. */
+static void take_over(const spk_plan *plan, spk_plan_trial *t)
+{
+    const spk_tuner tuner = spk_context_tuner(plan->context);
+    const spk_choice first = {.kernel = plan->bound.kernel, .params = plan->bound.params};
+    bool elsewhere = false;
+    t->runs = 0;
+    if (spk_trial_begin(&tuner, &plan->bound.problem, &t->options, &first, &t->trial, &elsewhere) == SPK_OK)
+        t->waits = elsewhere;
+}
+
+static void wait_no_longer(const spk_plan *plan, spk_plan_trial *t)
+{
+    if (spk_epoch_now().writes != t->since.writes)
+        look_for_outcome(plan, t);
+    if (t->waits && ++t->runs >= LOOK_AGAIN)
+        take_over(plan, t);
+}
+
+static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, bool *done)
+{
+    if (t->waits)
+        wait_no_longer(plan, t);
+    if (t->trial == NULL)
+        return SPK_OK;
+    SPK_TRY(take_turn(plan, t, args, done));
+    const spk_status status = spk_trial_next(t->trial) == NULL ? settle(plan, t) : SPK_OK;
+    return *done ? SPK_OK : status;
+}
+
+spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args)
+{
+    spk_plan_trial *t = plan->trial;
+    const spk_plan_later *later = spk_plan_later_of(plan);
+    if (later != NULL)
+        return run_later(plan, later, args);
+    if (atomic_load(&t->first) != FIRST_RIGHT)
+        pthread_mutex_lock(&t->lock);
+    else if (pthread_mutex_trylock(&t->lock) != 0)
+        return spk_plan_run_bound(plan, NULL, args, NULL);
+    bool done = false;
+    const spk_status status = run_locked(plan, t, args, &done);
+    const bool out = atomic_load(&t->first) == FIRST_OUT;
+    pthread_mutex_unlock(&t->lock);
+    if (status != SPK_OK || done)
+        return status;
+    later = spk_plan_later_of(plan);
+    if (later != NULL)
+        return run_later(plan, later, args);
+    if (out)
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "each candidate for this problem failed or gave a wrong result; spk_explain tells how");
+    return spk_plan_run_bound(plan, NULL, args, NULL);
+}

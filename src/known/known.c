@@ -1,0 +1,307 @@
+#include "known/known.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { SLOTS = 512, VALUE_ALIGNMENT = 16 };
+
+typedef struct rule {
+    int most, until;
+    double seconds;
+} rule;
+
+static const rule rules[] = {
+#define SPK_KNOWN(NAME, most, until, seconds) {most, until, seconds},
+#include "known/memories.def"
+#undef SPK_KNOWN
+};
+
+typedef struct entry {
+    struct entry *next;
+    uint64_t hash, age;
+    spk_epoch since;
+    double until_us; /* 0: no end */
+    size_t key_bytes, value_bytes;
+    bool passing;
+    _Alignas(VALUE_ALIGNMENT) unsigned char data[]; /* the value, then the key */
+} entry;
+
+struct spk_known {
+    spk_mem mem;
+    const rule *rule;
+    spk_known_calls calls;
+    pthread_rwlock_t lock;
+    uint64_t counter;
+    int count;
+    entry *slots[SLOTS];
+};
+
+static spk_known of_process[SPK_KNOWN_KINDS] = {
+#define SPK_KNOWN(NAME, most, until, seconds) {.rule = &rules[SPK_KNOWN_##NAME], .lock = PTHREAD_RWLOCK_INITIALIZER},
+#include "known/memories.def"
+#undef SPK_KNOWN
+};
+
+/* A thread of the parent may hold a lock while the process splits, and is not there in the child to let go of it. */
+static void before_fork(void)
+{
+    for (int i = 0; i < SPK_KNOWN_KINDS; i++)
+        pthread_rwlock_wrlock(&of_process[i].lock);
+}
+
+static void in_parent(void)
+{
+    for (int i = SPK_KNOWN_KINDS - 1; i >= 0; i--)
+        pthread_rwlock_unlock(&of_process[i].lock);
+}
+
+/* A lock knows its writer by a number that the child's thread does not have. */
+static void in_child(void)
+{
+    for (int i = 0; i < SPK_KNOWN_KINDS; i++)
+        pthread_rwlock_init(&of_process[i].lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, in_parent, in_child);
+}
+
+spk_known *spk_known_of_process(spk_known_kind kind)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    return &of_process[kind];
+}
+
+/* ------------------------------------------------------------------------------------------------ entries */
+
+static const unsigned char *key_of(const entry *e)
+{
+    return e->data + (e->value_bytes + VALUE_ALIGNMENT - 1) / VALUE_ALIGNMENT * VALUE_ALIGNMENT;
+}
+
+/* Two chains of multiplications over words, neither of which waits for the other. */
+static uint64_t hash_of(const void *key, size_t bytes)
+{
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    const unsigned char *at = key;
+    uint64_t even = bytes, odd = factor, word[2] = {0, 0};
+    for (; bytes >= sizeof word; at += sizeof word, bytes -= sizeof word) {
+        memcpy(word, at, sizeof word);
+        even = (even ^ word[0]) * factor;
+        odd = (odd ^ word[1]) * factor;
+    }
+    word[0] = word[1] = 0;
+    memcpy(word, at, bytes);
+    even = (even ^ word[0]) * factor;
+    odd = (odd ^ word[1]) * factor;
+    const uint64_t hash = ((even ^ even >> 32) + (odd ^ odd >> 29)) * factor;
+    return hash ^ hash >> 32;
+}
+
+static bool still_holds(const spk_known *known, const entry *e)
+{
+    const int until = known->rule->until;
+    const spk_epoch now = spk_epoch_now();
+    return (e->until_us == 0 || spk_now_us() < e->until_us) &&
+           (!(e->passing || (until & SPK_UNTIL_WRITE)) || e->since.writes == now.writes) &&
+           (!(until & SPK_UNTIL_REFUTED) || e->since.refutations == now.refutations);
+}
+
+static entry **link_of(spk_known *known, uint64_t hash, const void *key, size_t bytes)
+{
+    entry **link = &known->slots[hash % SLOTS];
+    while (*link != NULL && !((*link)->hash == hash && (*link)->key_bytes == bytes && memcmp(key_of(*link), key, bytes) == 0))
+        link = &(*link)->next;
+    return link;
+}
+
+static entry *unlink_at(spk_known *known, entry **link)
+{
+    entry *e = *link;
+    if (e == NULL)
+        return NULL;
+    *link = e->next;
+    e->next = NULL;
+    known->count--;
+    return e;
+}
+
+static bool is_older(const entry *e, const void *age)
+{
+    return e->age < *(const uint64_t *)age;
+}
+
+/* Takes out all that match, as a list. */
+static entry *unlink_where(spk_known *known, bool (*matches)(const entry *e, const void *what), const void *what)
+{
+    entry *taken = NULL;
+    for (int slot = 0; slot < SLOTS; slot++)
+        for (entry **link = &known->slots[slot]; *link != NULL;) {
+            if (matches != NULL && !matches(*link, what)) {
+                link = &(*link)->next;
+                continue;
+            }
+            entry *e = unlink_at(known, link);
+            e->next = taken;
+            taken = e;
+        }
+    return taken;
+}
+
+/* Outside of the lock: what a value points to may take its time, or ask this memory. */
+static void release_list(const spk_known *known, entry *list)
+{
+    for (entry *next; list != NULL; list = next) {
+        next = list->next;
+        if (list->value_bytes > 0 && known->calls.release != NULL)
+            known->calls.release(list->data);
+        spk_free(&known->mem, list);
+    }
+}
+
+static entry *make_entry(const spk_known *known, const void *key, size_t key_bytes, const void *value, size_t value_bytes)
+{
+    entry *made = NULL;
+    const size_t bytes = sizeof *made + value_bytes + VALUE_ALIGNMENT + key_bytes;
+    if (spk_alloc(&known->mem, 1, bytes, &made) != SPK_OK)
+        return NULL;
+    *made = (entry){.hash = hash_of(key, key_bytes), .key_bytes = key_bytes, .value_bytes = value_bytes};
+    if (value_bytes > 0)
+        memcpy(made->data, value, value_bytes);
+    memcpy((unsigned char *)key_of(made), key, key_bytes);
+    return made;
+}
+
+/* The entry comes in; what goes for it is given back. */
+static entry *put(spk_known *known, entry *made)
+{
+    entry *dropped = unlink_at(known, link_of(known, made->hash, key_of(made), made->key_bytes));
+    made->age = ++known->counter;
+    made->next = known->slots[made->hash % SLOTS];
+    known->slots[made->hash % SLOTS] = made;
+    if (++known->count > known->rule->most) { /* half at a time, so that the walk is rare */
+        const uint64_t age = known->counter - (uint64_t)known->rule->most / 2;
+        entry *older = unlink_where(known, is_older, &age);
+        if (dropped != NULL)
+            dropped->next = older;
+        else
+            dropped = older;
+    }
+    return dropped;
+}
+
+/* ------------------------------------------------------------------------------------------------ memories */
+
+spk_status spk_known_make(const spk_mem *mem, spk_known_kind kind, const spk_known_calls *calls, spk_known **known)
+{
+    spk_known *made = NULL;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
+    made->mem = *mem;
+    made->rule = &rules[kind];
+    if (calls != NULL)
+        made->calls = *calls;
+    pthread_rwlock_init(&made->lock, NULL);
+    *known = made;
+    return SPK_OK;
+}
+
+void spk_known_release(spk_known **known)
+{
+    if (*known == NULL)
+        return;
+    const spk_mem mem = (*known)->mem;
+    spk_known_forget(*known);
+    pthread_rwlock_destroy(&(*known)->lock);
+    spk_free(&mem, *known);
+    *known = NULL;
+}
+
+bool spk_known_find(spk_known *known, const void *key, size_t key_bytes, void *value, size_t value_bytes)
+{
+    const uint64_t hash = hash_of(key, key_bytes);
+    pthread_rwlock_rdlock(&known->lock);
+    const entry *e = *link_of(known, hash, key, key_bytes);
+    const bool found = e != NULL && e->value_bytes == value_bytes && still_holds(known, e);
+    if (found && value_bytes > 0) {
+        memcpy(value, e->data, value_bytes);
+        if (known->calls.hold != NULL)
+            known->calls.hold(value);
+    }
+    pthread_rwlock_unlock(&known->lock);
+    return found;
+}
+
+void spk_known_add(spk_known *known, const void *key, size_t key_bytes, const void *value, size_t value_bytes, spk_epoch since,
+                   bool passing)
+{
+    entry *made = make_entry(known, key, key_bytes, value, value_bytes);
+    if (made == NULL)
+        return;
+    if (value_bytes > 0 && known->calls.hold != NULL)
+        known->calls.hold(made->data);
+    made->since = since;
+    made->passing = passing;
+    made->until_us = known->rule->seconds > 0 ? spk_now_us() + known->rule->seconds * 1e6 : 0;
+    pthread_rwlock_wrlock(&known->lock);
+    entry *dropped = put(known, made);
+    pthread_rwlock_unlock(&known->lock);
+    release_list(known, dropped);
+}
+
+bool spk_known_first(spk_known *known, const void *key, size_t key_bytes)
+{
+    entry *made = make_entry(known, key, key_bytes, NULL, 0), *dropped = NULL;
+    if (made == NULL)
+        return true;
+    made->since = spk_epoch_now();
+    pthread_rwlock_wrlock(&known->lock);
+    const bool first = *link_of(known, made->hash, key, key_bytes) == NULL;
+    if (first)
+        dropped = put(known, made);
+    else
+        dropped = made;
+    pthread_rwlock_unlock(&known->lock);
+    release_list(known, dropped);
+    return first;
+}
+
+void spk_known_drop(spk_known *known, const void *key, size_t key_bytes)
+{
+    const uint64_t hash = hash_of(key, key_bytes);
+    pthread_rwlock_wrlock(&known->lock);
+    entry *dropped = unlink_at(known, link_of(known, hash, key, key_bytes));
+    pthread_rwlock_unlock(&known->lock);
+    release_list(known, dropped);
+}
+
+typedef struct query {
+    bool (*matches)(const void *key, const void *what);
+    const void *what;
+} query;
+
+static bool is_meant(const entry *e, const void *pointer)
+{
+    const query *q = pointer;
+    return q->matches(key_of(e), q->what);
+}
+
+void spk_known_drop_where(spk_known *known, bool (*matches)(const void *key, const void *what), const void *what)
+{
+    const query q = {matches, what};
+    pthread_rwlock_wrlock(&known->lock);
+    entry *dropped = known->count > 0 ? unlink_where(known, is_meant, &q) : NULL;
+    pthread_rwlock_unlock(&known->lock);
+    release_list(known, dropped);
+}
+
+void spk_known_forget(spk_known *known)
+{
+    pthread_rwlock_wrlock(&known->lock);
+    entry *dropped = known->count > 0 ? unlink_where(known, NULL, NULL) : NULL;
+    pthread_rwlock_unlock(&known->lock);
+    release_list(known, dropped);
+}

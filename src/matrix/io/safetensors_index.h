@@ -1,0 +1,12 @@
+/* Models in several safetensors files: NAME.safetensors.index.json says in its "weight_map" in which file beside it each tensor lies. */
+#ifndef SPK_MATRIX_IO_SAFETENSORS_INDEX_H
+#define SPK_MATRIX_IO_SAFETENSORS_INDEX_H
+
+#include "matrix/io/io.h"
+
+#define SPK_INDEX_ENDING ".safetensors.index.json"
+
+/* The path of the file that holds the tensor, or all parts of the BSR matrix, in->tensor. The reader is at the begin of the index. */
+spk_status spk_index_find(const spk_read_context *in, char **path);
+
+#endif

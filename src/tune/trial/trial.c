@@ -1,0 +1,417 @@
+/* The schedule of a trial. First each of a small field runs twice: the model's favourites, two of a row. Those far behind leave. Then more
+ * of the leading row join, as the model knows rows better than their parameters. The few that are left run in rounds, in an order of its
+ * own each, until the medians are worth a decision. Some 60 runs in all. */
+#include "tune/trial/trial.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2 };
+static const double no_chance = 4;     /* predicted so many times the best: not tried */
+static const double far_behind = 1.25; /* its least run so many times the least of all: it leaves after the looks */
+static const double hopeless = 3;      /* so far behind after a single run: it leaves at once */
+static const double behind = 1.08;     /* in the rounds */
+static const double check_share = 0.5, least_check_us = 200, most_check_us = 5000; /* of the predicted run */
+
+typedef enum phase { PHASE_FIELD, PHASE_MORE, PHASE_ROUNDS, PHASE_DECIDED } phase;
+
+struct spk_trial {
+    spk_tuner tuner; /* a copy, as are the next; the device and the store are the context's */
+    spk_problem problem;
+    spk_tune_options options;
+    char *only, *exclude;
+    spk_class class;
+    uint64_t hash;
+    spk_search search;
+    spk_contender **list; /* those of this phase that are left, in the order of this round */
+    int count, next;      /* next: of the list */
+    phase phase;
+    double runs_us;
+    spk_contender *winner;
+};
+
+/* ------------------------------------------------------------------------------------------------ who takes part */
+
+static bool before(const spk_contender *a, const spk_contender *b)
+{
+    if (a->predicted_us != b->predicted_us)
+        return a->predicted_us < b->predicted_us;
+    return a->kernel->priority != b->kernel->priority ? a->kernel->priority > b->kernel->priority : a->order < b->order;
+}
+
+/* Adds it by its prediction. */
+static void add(spk_trial *t, spk_contender *c)
+{
+    int at = t->count++;
+    for (; at > 0 && before(c, t->list[at - 1]); at--)
+        t->list[at] = t->list[at - 1];
+    t->list[at] = c;
+    c->wanted = true;
+    c->why[0] = '\0';
+}
+
+static int of_row(const spk_trial *t, const spk_kernel *kernel)
+{
+    int count = 0;
+    for (int i = 0; i < t->count; i++)
+        count += t->list[i]->kernel == kernel;
+    return count;
+}
+
+/* The best prediction among those that may win and take no part yet: of `kernel`, or (NULL) of the rows with room. */
+static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel)
+{
+    spk_contender *best = NULL;
+    for (int i = 0; i < t->search.count; i++) {
+        spk_contender *c = &t->search.contenders[i];
+        if (!c->eligible || c->held_back || c->wanted || (kernel != NULL && c->kernel != kernel))
+            continue;
+        if (kernel == NULL && of_row(t, c->kernel) >= MOST_OF_A_ROW)
+            continue;
+        if (best == NULL || before(c, best))
+            best = c;
+    }
+    return best;
+}
+
+static void add_best(spk_trial *t, const spk_kernel *kernel, int most, double limit_us)
+{
+    for (spk_contender *c; most > 0 && (c = best_left(t, kernel)) != NULL && c->predicted_us <= limit_us; most--)
+        add(t, c);
+}
+
+static bool is_choice(const spk_contender *c, const spk_choice *choice)
+{
+    return c->kernel == choice->kernel && memcmp(&c->params, &choice->params, sizeof c->params) == 0;
+}
+
+/* The plan's own choice first, whatever the model says of it. */
+static void choose_field(spk_trial *t, const spk_choice *first)
+{
+    double best_us = INFINITY;
+    for (int i = 0; i < t->search.count; i++) {
+        spk_contender *c = &t->search.contenders[i];
+        c->wanted = false;
+        if (c->eligible && !c->held_back)
+            best_us = fmin(best_us, c->predicted_us);
+        if (is_choice(c, first))
+            add(t, c);
+    }
+    add_best(t, NULL, FIELD - t->count, no_chance * best_us);
+    for (int i = 0; i < t->count; i++)
+        if (is_choice(t->list[i], first)) {
+            spk_contender *c = t->list[i];
+            memmove(t->list + 1, t->list, (size_t)i * sizeof *t->list);
+            t->list[0] = c;
+        }
+}
+
+/* ------------------------------------------------------------------------------------------------ begin, end */
+
+static spk_status copy_text(const spk_mem *mem, const char *text, char **copy)
+{
+    if (text == NULL)
+        return SPK_OK;
+    SPK_TRY(spk_alloc(mem, strlen(text) + 1, 1, copy));
+    memcpy(*copy, text, strlen(text) + 1);
+    return SPK_OK;
+}
+
+static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                       spk_trial *t)
+{
+    t->tuner = *tuner;
+    t->tuner.log = NULL; /* nobody asked for a measurement that could be disturbed */
+    t->problem = *problem;
+    t->options = *options;
+    SPK_TRY(copy_text(tuner->mem, options->only, &t->only));
+    SPK_TRY(copy_text(tuner->mem, options->exclude, &t->exclude));
+    t->options.only = t->only;
+    t->options.exclude = t->exclude;
+    SPK_TRY(spk_search_begin(&t->search, &t->tuner, &t->problem, &t->options));
+    SPK_TRY(spk_evidence_rule_out(&t->tuner, &t->options, &t->class, t->search.contenders, t->search.count));
+    SPK_TRY(spk_calloc(tuner->mem, (size_t)t->search.count + 1, sizeof *t->list, &t->list));
+    choose_field(t, first);
+    spk_search_watch(&t->search);
+    return SPK_OK;
+}
+
+spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                           spk_trial **trial, bool *elsewhere)
+{
+    spk_trial *made = NULL;
+    spk_class class;
+    *trial = NULL;
+    SPK_TRY(spk_class_keys(tuner, problem, options, &class));
+    const uint64_t hash = spk_class_hash(tuner, class.key);
+    *elsewhere = !spk_known_first(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
+    if (*elsewhere)
+        return SPK_OK;
+    spk_status status = spk_calloc(tuner->mem, 1, sizeof *made, &made);
+    if (status == SPK_OK) {
+        made->tuner.mem = tuner->mem;
+        made->class = class;
+        made->hash = hash;
+        status = make(tuner, problem, options, first, made);
+    }
+    if (status == SPK_OK && made->count > 1)
+        *trial = made;
+    else if (made != NULL)
+        spk_trial_end(&made);
+    else
+        spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
+    return status;
+}
+
+void spk_trial_end(spk_trial **trial)
+{
+    spk_trial *t = *trial;
+    *trial = NULL;
+    if (t == NULL)
+        return;
+    const spk_mem *mem = t->tuner.mem;
+    spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &t->hash, sizeof t->hash);
+    if (t->search.tuner != NULL)
+        spk_search_end(&t->search);
+    spk_free(mem, t->list);
+    spk_free(mem, t->only);
+    spk_free(mem, t->exclude);
+    spk_free(mem, t);
+}
+
+/* ------------------------------------------------------------------------------------------------ phases */
+
+bool spk_trial_has_run(const spk_contender *c)
+{
+    return c->ran;
+}
+
+static int runs_wanted(const spk_trial *t)
+{
+    return t->phase == PHASE_ROUNDS ? ROUNDS : LOOKS;
+}
+
+static double least_of_all(const spk_trial *t)
+{
+    double least = INFINITY;
+    for (int i = 0; i < t->count; i++)
+        if (t->list[i]->sample_count > 0)
+            least = fmin(least, t->list[i]->least_us);
+    return least;
+}
+
+/* Who is so far behind leaves, and so do the last of more than `most`. */
+static void keep_best(spk_trial *t, double limit, int most)
+{
+    const double least = least_of_all(t);
+    int kept = 0;
+    for (int i = 0; i < t->count; i++) {
+        spk_contender *c = t->list[i];
+        int at = kept;
+        if (c->least_us > limit * least)
+            continue;
+        for (kept++; at > 0 && c->least_us < t->list[at - 1]->least_us; at--)
+            t->list[at] = t->list[at - 1];
+        t->list[at] = c;
+    }
+    t->count = kept < most ? kept : most;
+}
+
+static void shuffle(spk_trial *t)
+{
+    for (int i = t->count - 1; i > 0; i--) {
+        const int other = (int)spk_rng_below(&t->search.rng, (uint64_t)i + 1);
+        spk_contender *c = t->list[i];
+        t->list[i] = t->list[other];
+        t->list[other] = c;
+    }
+}
+
+static void summarise(spk_contender *c)
+{
+    double scratch[ROUNDS];
+    c->median_us = spk_median(c->samples, c->sample_count, scratch);
+    c->spread_us = spk_half_quartiles(c->samples, c->sample_count, scratch);
+}
+
+static void decide(spk_trial *t)
+{
+    for (int i = 0; i < t->search.count; i++) {
+        spk_contender *c = &t->search.contenders[i];
+        if (c->sample_count > 0)
+            summarise(c);
+        if (c->sample_count > 0 && c->status == SPK_CANDIDATE_PRUNED) {
+            c->status = SPK_CANDIDATE_OK;
+            c->why[0] = '\0';
+        }
+    }
+    const int best = t->count > 0 ? spk_search_winner(&t->search, t->list, t->count, true) : -1;
+    t->winner = best >= 0 ? t->list[best] : NULL;
+    t->phase = PHASE_DECIDED;
+}
+
+/* All are out: those come that the model saw no chance for, and at last the references. */
+static bool call_others(spk_trial *t)
+{
+    add_best(t, NULL, FIELD, INFINITY);
+    if (t->count == 0 && spk_contenders_readmit(t->search.contenders, t->search.count))
+        for (int i = 0; i < t->search.count; i++) {
+            spk_contender *c = &t->search.contenders[i];
+            if (c->wanted && c->eligible && !c->ran)
+                add(t, c);
+        }
+    t->phase = PHASE_FIELD;
+    t->next = 0;
+    return t->count > 0;
+}
+
+/* All of the list have run as often as this phase wants; or none is left. */
+static void end_phase(spk_trial *t)
+{
+    if (t->phase == PHASE_FIELD && t->count > 0) {
+        keep_best(t, far_behind, t->count);
+        add_best(t, t->list[0]->kernel, MORE, INFINITY);
+        t->phase = PHASE_MORE;
+    } else if (t->phase == PHASE_MORE && t->count > 0) {
+        keep_best(t, far_behind, FINALISTS);
+        t->phase = PHASE_ROUNDS;
+    } else {
+        decide(t);
+    }
+}
+
+static bool has_run(const spk_trial *t, const spk_contender *c)
+{
+    return c->sample_count >= runs_wanted(t);
+}
+
+/* The next of this round that has runs to make; rounds follow one another until none has. */
+static spk_contender *next_of_phase(spk_trial *t)
+{
+    for (int rounds = 0; rounds < 2; rounds++) {
+        for (; t->next < t->count; t->next++)
+            if (!has_run(t, t->list[t->next]))
+                return t->list[t->next];
+        if (t->phase == PHASE_ROUNDS)
+            keep_best(t, behind, FINALISTS);
+        if (t->phase == PHASE_ROUNDS)
+            shuffle(t);
+        t->next = 0;
+        if (t->count == 1 && t->phase == PHASE_ROUNDS && t->list[0]->sample_count > LOOKS)
+            break;
+    }
+    return NULL;
+}
+
+spk_contender *spk_trial_next(spk_trial *t)
+{
+    while (t->phase != PHASE_DECIDED) {
+        if (t->count == 0 && !call_others(t))
+            decide(t);
+        spk_contender *next = next_of_phase(t);
+        if (next != NULL)
+            return next;
+        t->next = 0;
+        end_phase(t);
+    }
+    return NULL;
+}
+
+static void leave(spk_trial *t, const spk_contender *c)
+{
+    int kept = 0;
+    for (int i = 0; i < t->count; i++)
+        if (t->list[i] != c)
+            t->list[kept++] = t->list[i];
+    t->count = kept; /* who comes next stands where it stood */
+}
+
+void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
+{
+    t->runs_us += us;
+    if (!c->ran) { /* the first run says only whether a second one is worth it */
+        c->ran = true;
+        c->least_us = us;
+        return;
+    }
+    if (c->sample_capacity < ROUNDS) {
+        if (spk_realloc(t->tuner.mem, &c->samples, ROUNDS, sizeof(double)) != SPK_OK) {
+            spk_trial_out(t, c, SPK_CANDIDATE_FAILED, "out of memory");
+            return;
+        }
+        c->sample_capacity = ROUNDS;
+    }
+    if (c->sample_count < c->sample_capacity)
+        c->samples[c->sample_count++] = us;
+    c->least_us = c->sample_count == 1 ? us : fmin(c->least_us, us);
+    if (c->sample_count == 1 && t->count > 1 && us > hopeless * least_of_all(t))
+        leave(t, c);
+    else
+        t->next++;
+}
+
+void spk_trial_out(spk_trial *t, spk_contender *c, spk_candidate_status status, const char *why)
+{
+    c->ran = true;
+    c->status = status;
+    snprintf(c->why, sizeof c->why, "%s", why);
+    leave(t, c);
+}
+
+spk_contender *spk_trial_known(spk_trial *t)
+{
+    spk_contender *known = NULL;
+    for (int i = 0; i < t->search.count; i++) {
+        spk_contender *c = &t->search.contenders[i];
+        const bool out = c->status == SPK_CANDIDATE_FAILED || c->status == SPK_CANDIDATE_WRONG;
+        if (c->ran && !out && (known == NULL || c->least_us < known->least_us))
+            known = c;
+    }
+    return known;
+}
+
+/* ------------------------------------------------------------------------------------------------ the outcome */
+
+spk_contender *spk_trial_winner(spk_trial *t)
+{
+    return t->winner;
+}
+
+spk_status spk_trial_save(spk_trial *t)
+{
+    spk_report *report = NULL;
+    if (t->winner == NULL)
+        return SPK_OK;
+    spk_search *search = &t->search;
+    search->chosen = (int)(t->winner - search->contenders);
+    spk_search_conclude(search, SPK_OK);
+    if (search->provisional == SPK_PROVISIONAL_NO)
+        search->provisional = SPK_PROVISIONAL_BUDGET;
+    for (int i = 0; i < search->count; i++)
+        if (search->contenders[i].status == SPK_CANDIDATE_PRUNED)
+            snprintf(search->contenders[i].why, sizeof search->contenders[i].why, "not tried in place");
+    search->budget_us = t->runs_us;
+    SPK_TRY(spk_evidence_report(search, search->contenders, search->count, search->chosen, t->class.key, NULL, &report));
+    report->tuning_s = 1e-6 * t->runs_us;
+    spk_report *stored = NULL;
+    if (spk_store_load(t->tuner.store, t->class.key, &stored) != SPK_OK)
+        stored = NULL;
+    if (spk_evidence_replaces(report, stored, stored != NULL && spk_evidence_best(&t->tuner, &t->problem, &t->options, stored) >= 0))
+        spk_store_save(t->tuner.store, report); /* a store that fails has warned */
+    spk_report_release(&stored);
+    spk_report_release(&report);
+    return SPK_OK;
+}
+
+double spk_trial_check_us(const spk_contender *c)
+{
+    return fmin(fmax(check_share * c->predicted_us, least_check_us), most_check_us);
+}
+
+double spk_trial_tolerance(const spk_trial *t)
+{
+    return t->search.tolerance;
+}

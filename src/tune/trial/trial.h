@@ -1,0 +1,41 @@
+/* Trials in place: a class that nobody has measured is measured by the runs of its user. Each run is made by one of a few contenders, in
+ * turn, and timed, until the fastest is known. Here is who is next, and when that is decided; who runs them is the plan
+ * (api/plan_trial.c). A trial is used by one thread at a time. */
+#ifndef SPK_TUNE_TRIAL_TRIAL_H
+#define SPK_TUNE_TRIAL_TRIAL_H
+
+#include "tune/choose/choose.h"
+
+typedef struct spk_trial spk_trial;
+
+/* first: what the plan runs otherwise; the first contender. problem's pattern must outlive the trial. *trial is NULL where there is nothing
+ * to be tried: no other contender, or another trial of the class is under way in this process, which *elsewhere tells. */
+spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
+                           spk_trial **trial, bool *elsewhere);
+void spk_trial_end(spk_trial **trial); /* accepts NULL; unbinds all contenders */
+
+/* Who runs next; NULL: it is decided. */
+spk_contender *spk_trial_next(spk_trial *trial);
+
+/* Whether it has run in this trial. A first run is compared with the oracle, and its time says little: memory is touched. */
+bool spk_trial_has_run(const spk_contender *contender);
+
+/* After its run. */
+void spk_trial_ran(spk_trial *trial, spk_contender *contender, double us);
+
+/* It could not be bound or run, or computed something wrong: it takes no further part. */
+void spk_trial_out(spk_trial *trial, spk_contender *contender, spk_candidate_status status, const char *why);
+
+/* The fastest so far of those that have run and were right; NULL: none. */
+spk_contender *spk_trial_known(spk_trial *trial);
+
+/* Once it is decided: the fastest, NULL where all are out; and its evidence goes to the store, as provisional (budget), since only few
+ * were tried. */
+spk_contender *spk_trial_winner(spk_trial *trial);
+spk_status spk_trial_save(spk_trial *trial);
+
+/* For how long a contender's first outcome may be compared with the oracle. */
+double spk_trial_check_us(const spk_contender *contender);
+double spk_trial_tolerance(const spk_trial *trial);
+
+#endif

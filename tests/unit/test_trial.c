@@ -1,0 +1,606 @@
+/* Trials in place: who runs when, what is chosen, that every run is right, and what becomes of the outcome. */
+#include "test_tune_fake.h"
+
+#include <pthread.h>
+
+#include "api/context.h"
+#include "store/store_internal.h"
+#include "tune/trial/trial.h"
+
+static const spk_kernel table[] = {
+    FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "V=0,1,2,3,4,5,6,7"),
+    FAKE_ROW(1, a, SPK_KIND_OWN, 30, false, "V=0,1,2,3,4,5,6,7"),
+    FAKE_ROW(2, a, SPK_KIND_DENSE, 5, true, ""),
+    FAKE_ROW(3, a, SPK_KIND_OWN, 20, false, "V=0,1,2,3"),
+};
+
+static void open_trial(bench *b, spk_rng *rng)
+{
+    bench_open(b, table, 4, "");
+    b->options.unknown = SPK_UNKNOWN_IN_PLACE;
+    for (int i = 0; i < 4; i++) {
+        fakes[i].us = 50 + 200 * spk_rng_uniform(rng);
+        for (int v = 0; v < 8; v++)
+            fakes[i].param_us[v] = 60 * spk_rng_uniform(rng);
+        fakes[i].model_us = 0;
+    }
+}
+
+static double time_of(const bench *b, const spk_contender *c)
+{
+    return fake_time(fake_number(c->kernel), c->params.v[0], fake_work(&b->problem));
+}
+
+/* ------------------------------------------------------------------------------------------------ the schedule */
+
+/* The loss of the choice, of the best of all; *runs: that it took. */
+static double loss_of_a_trial(uint64_t seed, double noise, int *runs)
+{
+    spk_rng rng;
+    bench b;
+    spk_choice first = {.kernel = NULL};
+    spk_trial *trial = NULL;
+    bool elsewhere = true;
+    double best = INFINITY;
+    spk_rng_seed(&rng, seed);
+    open_trial(&b, &rng);
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < (i == 2 ? 0 : i == 3 ? 4 : 8); v++)
+            best = fmin(best, fake_time(i, v, fake_work(&b.problem)));
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
+    assert_true(spk_origin_is_estimate(first.origin));
+    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+    assert_non_null(trial);
+    assert_false(elsewhere);
+    *runs = 0;
+    for (spk_contender *c; (c = spk_trial_next(trial)) != NULL; ++*runs) {
+        if (*runs == 0)
+            assert_ptr_equal(c->kernel, first.kernel); /* the first run is the estimate's */
+        double us = time_of(&b, c) * (1 + noise * fabs(spk_rng_normal(&rng)));
+        if (noise > 0 && spk_rng_below(&rng, 20) == 0)
+            us *= 10;
+        if (!spk_trial_has_run(c))
+            us *= 3;
+        spk_trial_ran(trial, c, us);
+        assert_true(*runs < 100);
+    }
+    assert_non_null(spk_trial_winner(trial));
+    const double loss = time_of(&b, spk_trial_winner(trial)) / best - 1;
+    spk_trial_end(&trial);
+    bench_close(&b);
+    return loss;
+}
+
+static void schedule(void **state)
+{
+    (void)state;
+    enum { TRIALS = 300 };
+    int most = 0, runs, lost = 0;
+    for (uint64_t seed = 1; seed <= TRIALS; seed++) {
+        if (loss_of_a_trial(seed, 0, &runs) > 0.011) /* a tie is one */
+            fail_msg("seed %d: without noise the best is not found", (int)seed);
+        most = runs > most ? runs : most;
+        lost += loss_of_a_trial(seed, 0.05, &runs) > 0.05;
+        most = runs > most ? runs : most;
+    }
+    if (lost > TRIALS / 20)
+        fail_msg("with noise %d of %d choices lose more than 5 %%", lost, TRIALS);
+    assert_true(most <= 80);
+}
+
+/* The model may be far off: what it puts last of a row is still found, where the row leads. */
+static void wrong_model(void **state)
+{
+    (void)state;
+    bench b;
+    spk_rng rng;
+    spk_choice first = {.kernel = NULL};
+    spk_trial *trial = NULL;
+    bool elsewhere;
+    spk_rng_seed(&rng, 3);
+    open_trial(&b, &rng);
+    fakes[0].model_us = 10;
+    fakes[1].model_us = 20;
+    fakes[3].model_us = 30;
+    fakes[3].us = 5; /* by far the fastest, and the model's last */
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
+    assert_string_equal(first.kernel->name, "fake0");
+    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+    for (spk_contender *c; (c = spk_trial_next(trial)) != NULL;)
+        spk_trial_ran(trial, c, time_of(&b, c));
+    assert_string_equal(spk_trial_winner(trial)->kernel->name, "fake3");
+    spk_trial_end(&trial);
+    bench_close(&b);
+}
+
+/* All but one fail, each at another moment; then that one too. */
+static void who_fails_leaves(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        bench b;
+        spk_rng rng;
+        spk_choice first = {.kernel = NULL};
+        spk_trial *trial = NULL;
+        bool elsewhere;
+        spk_rng_seed(&rng, seed);
+        open_trial(&b, &rng);
+        assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
+        assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+        const spk_kernel *survivor = seed % 4 == 0 ? NULL : &table[seed % 4 == 2 ? 0 : seed % 4];
+        int runs = 0;
+        for (spk_contender *c; (c = spk_trial_next(trial)) != NULL && runs < 1000; runs++)
+            if (c->kernel != survivor && spk_rng_below(&rng, 3) == 0)
+                spk_trial_out(trial, c, SPK_CANDIDATE_FAILED, "the test makes it fail");
+            else
+                spk_trial_ran(trial, c, time_of(&b, c));
+        assert_true(runs < 100);
+        const spk_contender *winner = spk_trial_winner(trial);
+        assert_true(winner == NULL || winner->status == SPK_CANDIDATE_OK);
+        assert_int_equal(spk_trial_save(trial), SPK_OK);
+        spk_trial_end(&trial);
+        bench_close(&b);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ a plan */
+
+static spk_context *context;
+static bench made;
+static spk_device *real_device;
+static atomic_int warned;
+
+static void note(void *user, int level, const char *message)
+{
+    (void)user;
+    if (level == 1 && strstr(message, "wrong result") != NULL)
+        atomic_fetch_add(&warned, 1);
+}
+
+/* A context on the fake device, with the fakes' table; its store in memory. */
+static int open_plans(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 9);
+    open_trial(&made, &rng);
+    atomic_store(&warned, 0);
+    assert_int_equal(
+        spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2, .log = note}, &context),
+        SPK_OK);
+    real_device = context->device;
+    made.pattern->owner = context;
+    context->device = &made.device;
+    context->table = table;
+    context->table_count = 4;
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < 8; v++)
+            fakes[i].param_spends_us[v] = fake_time(i, v, fake_work(&made.problem));
+    fake_clock_begin();
+    return 0;
+}
+
+static int close_plans(void **state)
+{
+    (void)state;
+    fake_clock_end();
+    context->device = real_device;
+    spk_context_destroy(&context);
+    bench_close(&made);
+    return 0;
+}
+
+enum { SIZE = 256, COLUMNS = 24 };
+
+typedef struct arrays {
+    float *values, *b, *d, *c;
+} arrays;
+
+static arrays make_arrays(void)
+{
+    const size_t count = (size_t)made.pattern->nnzb * 256;
+    arrays a = {malloc(count * sizeof(float)), malloc(sizeof(float) * SIZE * COLUMNS), malloc(sizeof(float) * SIZE * COLUMNS),
+                malloc(sizeof(float) * SIZE * COLUMNS)};
+    spk_rng rng;
+    spk_rng_seed(&rng, 4);
+    for (size_t i = 0; i < count; i++)
+        a.values[i] = (float)spk_rng_normal(&rng);
+    for (int i = 0; i < SIZE * COLUMNS; i++)
+        a.b[i] = a.c[i] = (float)spk_rng_normal(&rng);
+    return a;
+}
+
+static void free_arrays(arrays *a)
+{
+    free(a->values);
+    free(a->b);
+    free(a->d);
+    free(a->c);
+}
+
+static void ok(spk_status status)
+{
+    if (status != SPK_OK)
+        fail_msg("%s: %s", spk_status_name(status), spk_last_error(context));
+}
+
+static const spk_spmm product = {SPK_SIZED(spk_spmm), .n = COLUMNS};
+
+static double *make_want(const arrays *a)
+{
+    double *want = malloc(sizeof *want * SIZE * COLUMNS);
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a->values, .b = a->b, .d = a->d, .alpha = 0.75};
+    ok(spk_oracle(context, made.pattern, &product, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
+    return want;
+}
+
+static void check_run(spk_plan *plan, const arrays *a, float *d, const double *want)
+{
+    for (int i = 0; i < SIZE * COLUMNS; i++)
+        d[i] = NAN;
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a->values, .b = a->b, .d = d, .alpha = 0.75};
+    if (spk_run(plan, &args, NULL) != SPK_OK)
+        fail_msg("%s", spk_last_error(context));
+    for (int i = 0; i < SIZE * COLUMNS; i++)
+        if (!(fabs(d[i] - want[i]) < 1e-4))
+            fail_msg("element %d is %g in place of %g: %s", i, d[i], want[i], spk_plan_choice(plan));
+}
+
+static spk_plan_info info_of(const spk_plan *plan)
+{
+    spk_plan_info info = {SPK_SIZED(spk_plan_info)};
+    ok(spk_plan_get_info(plan, &info));
+    return info;
+}
+
+static spk_plan *make_plan(void)
+{
+    spk_plan *plan = NULL;
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    if (spk_plan_create(context, made.pattern, &product, &options, &plan) != SPK_OK)
+        fail_msg("%s", spk_last_error(context));
+    return plan;
+}
+
+/* Runs until it is decided; how many runs that took. */
+static int run_until_decided(spk_plan *plan, const arrays *a, const double *want)
+{
+    int runs = 0;
+    for (; spk_plan_later_of(plan) == NULL && runs < 100; runs++)
+        check_run(plan, a, a->d, want);
+    assert_true(runs < 100);
+    return runs;
+}
+
+/* Nothing is measured when the plan is made; every run is right; the fastest stays, and the store knows it. */
+static void a_plan_finds_the_fastest(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a), best = INFINITY;
+    fakes[1].param_us[5] = 0.5;
+    fakes[1].us = 5;
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < 8; v++)
+            fakes[i].param_spends_us[v] = fake_time(i, v, fake_work(&made.problem));
+    for (int v = 0; v < 8; v++)
+        best = fmin(best, fakes[1].param_spends_us[v]);
+    (void)fake_runs();
+    spk_plan *plan = make_plan();
+    assert_int_equal(fake_runs(), 0);
+    assert_string_equal(info_of(plan).why, "estimated: cost model; tried in place");
+    assert_false(info_of(plan).from_store);
+    const int runs = run_until_decided(plan, &a, want);
+    assert_true(runs >= 10);
+    assert_string_equal(info_of(plan).why, "measured in place");
+    assert_string_equal(info_of(plan).kernel, "fake1");
+    assert_true(fakes[1].param_spends_us[spk_plan_later_of(plan)->bound->params.v[0]] <= 1.02 * best);
+    (void)fake_runs();
+    check_run(plan, &a, a.d, want);
+    assert_int_equal(atomic_load(&fakes[1].runs), 1);
+    spk_plan *other = make_plan();
+    assert_string_equal(info_of(other).why, "from the store");
+    assert_string_equal(spk_plan_choice(other), spk_plan_choice(plan));
+    spk_report *report = NULL;
+    spk_report_info about = {SPK_SIZED(spk_report_info)};
+    assert_int_equal(
+        spk_explain(context, made.pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, &report), SPK_OK);
+    ok(spk_report_get_info(report, &about));
+    assert_true(about.provisional == SPK_PROVISIONAL_BUDGET || about.provisional == SPK_PROVISIONAL_LOAD);
+    spk_report_destroy(&report);
+    spk_plan_destroy(&other);
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
+/* The fastest computes something wrong: no run of the caller's shows it, one warning tells, and the store keeps it out. */
+static void what_is_wrong_is_computed_again(void **state)
+{
+    (void)state;
+    static const fake_mode modes[] = {FAKE_WRONG, FAKE_UNWRITTEN, FAKE_NAN, FAKE_FAILS, FAKE_NO_MEMORY, FAKE_PASSES};
+    for (size_t m = 0; m < sizeof modes / sizeof modes[0]; m++) {
+        arrays a = make_arrays();
+        double *want = make_want(&a);
+        fakes[1].us = fakes[0].us = fakes[3].us = 100;
+        fakes[1].model_us = 1; /* and it is the plan's first choice */
+        fakes[1].mode = modes[m] == FAKE_PASSES ? FAKE_RIGHT : modes[m];
+        fakes[3].mode = modes[m];
+        fakes[3].model_us = 2;
+        spk_plan *plan = make_plan();
+        (void)run_until_decided(plan, &a, want);
+        for (int i = 0; i < 5; i++)
+            check_run(plan, &a, a.d, want);
+        assert_true(strcmp(info_of(plan).kernel, "fake3") != 0);
+        assert_true(modes[m] == FAKE_PASSES || strcmp(info_of(plan).kernel, "fake1") != 0);
+        assert_true(modes[m] > FAKE_NAN || atomic_load(&warned) >= 2);
+        spk_plan_destroy(&plan);
+        free(want);
+        free_arrays(&a);
+        close_plans(state);
+        open_plans(state);
+    }
+}
+
+/* D is C: what was computed wrong could not be computed again, so nobody runs there for the first time. */
+static void where_d_is_c(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = malloc(sizeof *want * SIZE * COLUMNS);
+    const spk_spmm with_c = {SPK_SIZED(spk_spmm), .n = COLUMNS, .use_c = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .c = a.c, .d = a.d, .alpha = 0.75, .beta = 0.5};
+    spk_plan *plan = NULL;
+    for (int i = 0; i < 4; i++)
+        fakes[i].mode = i == 1 ? FAKE_WRONG : FAKE_RIGHT;
+    fakes[0].model_us = 1;
+    ok(spk_plan_create(context, made.pattern, &with_c, &options, &plan));
+    for (int run = 0; run < 150; run++) {
+        const bool same = run % 3 != 0;
+        ok(spk_oracle(context, made.pattern, &with_c, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
+        memcpy(a.d, a.c, sizeof(float) * SIZE * COLUMNS);
+        args.c = same ? a.d : a.c;
+        ok(spk_run(plan, &args, NULL));
+        args.c = a.c;
+        for (int i = 0; i < SIZE * COLUMNS; i++)
+            if (!(fabs(a.d[i] - want[i]) < 1e-4))
+                fail_msg("run %d, element %d is %g in place of %g", run, i, a.d[i], want[i]);
+    }
+    assert_non_null(spk_plan_later_of(plan));
+    assert_true(strcmp(info_of(plan).kernel, "fake1") != 0);
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
+/* Once the first choice is ruled out nobody computes with it: not where D is C, nor a thread that another one's run keeps from its turn. */
+static void what_is_ruled_out_never_runs(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = malloc(sizeof *want * SIZE * COLUMNS);
+    const spk_spmm with_c = {SPK_SIZED(spk_spmm), .n = COLUMNS, .use_c = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .c = a.c, .d = a.d, .alpha = 0.75, .beta = 0.5};
+    spk_plan *plan = NULL;
+    fakes[0].mode = FAKE_WRONG;
+    fakes[0].model_us = 1;
+    ok(spk_plan_create(context, made.pattern, &with_c, &options, &plan));
+    assert_string_equal(info_of(plan).kernel, "fake0");
+    for (int run = 0; run < 40; run++) {
+        ok(spk_oracle(context, made.pattern, &with_c, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
+        memcpy(a.d, a.c, sizeof(float) * SIZE * COLUMNS);
+        args.c = run == 0 ? a.c : a.d;
+        ok(spk_run(plan, &args, NULL));
+        args.c = a.c;
+        for (int i = 0; i < SIZE * COLUMNS; i++)
+            if (!(fabs(a.d[i] - want[i]) < 1e-4))
+                fail_msg("run %d, element %d is %g in place of %g", run, i, a.d[i], want[i]);
+    }
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
+/* Of the plans of a class one tries; the class is free again when that plan goes before it is decided. Plans of spk_compute follow. */
+static void one_plan_of_a_class_tries(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    spk_plan *first = make_plan(), *second = make_plan();
+    assert_string_equal(info_of(first).why, "estimated: cost model; tried in place");
+    assert_string_equal(info_of(second).why, "estimated: cost model");
+    for (int i = 0; i < 40; i++)
+        check_run(second, &a, a.d, want);
+    assert_null(spk_plan_later_of(second));
+    for (int i = 0; i < 5; i++)
+        check_run(first, &a, a.d, want);
+    spk_plan_destroy(&first); /* the second one goes on */
+    assert_true(run_until_decided(second, &a, want) > 10);
+    assert_string_equal(info_of(second).why, "measured in place");
+    spk_plan_destroy(&second);
+    ok(spk_store_clear(context, NULL));
+    first = make_plan();
+    second = make_plan();
+    (void)run_until_decided(first, &a, want);
+    check_run(second, &a, a.d, want);
+    assert_string_equal(info_of(second).why, "from the store");
+    assert_string_equal(spk_plan_choice(second), spk_plan_choice(first));
+    check_run(second, &a, a.d, want);
+    spk_plan_destroy(&first);
+    spk_plan_destroy(&second);
+    ok(spk_store_clear(context, NULL));
+    first = make_plan();
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .d = a.d, .alpha = 0.75};
+    ok(spk_compute(context, made.pattern, &product, &args, &options));
+    (void)run_until_decided(first, &a, want);
+    char name[48];
+    snprintf(name, sizeof name, "%s", info_of(first).kernel);
+    (void)fake_runs();
+    ok(spk_compute(context, made.pattern, &product, &args, &options));
+    assert_int_equal(atomic_load(&fakes[name[4] - '0'].runs), 1);
+    spk_plan_destroy(&first);
+    free(want);
+    free_arrays(&a);
+}
+
+typedef struct worker {
+    spk_plan *plan;
+    const arrays *a;
+    const double *want;
+    atomic_bool *stop;
+} worker;
+
+static void *work(void *user)
+{
+    const worker *w = user;
+    float *d = malloc(sizeof *d * SIZE * COLUMNS);
+    while (!atomic_load(w->stop)) {
+        check_run(w->plan, w->a, d, w->want);
+        (void)info_of(w->plan);
+        (void)spk_plan_choice(w->plan);
+    }
+    free(d);
+    return NULL;
+}
+
+static void try_with_threads(int wrong)
+{
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    atomic_bool stop = false;
+    pthread_t threads[3];
+    fakes[wrong].mode = FAKE_WRONG;
+    spk_plan *plan = make_plan();
+    worker w = {plan, &a, want, &stop};
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &w), 0);
+    for (int i = 0; i < 100000 && spk_plan_later_of(plan) == NULL; i++)
+        check_run(plan, &a, a.d, want);
+    assert_non_null(spk_plan_later_of(plan));
+    check_run(plan, &a, a.d, want);
+    atomic_store(&stop, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(threads[i], NULL);
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
+static void several_threads(void **state)
+{
+    try_with_threads(3);
+    close_plans(state);
+    open_plans(state);
+    fakes[0].model_us = 1; /* the first choice */
+    try_with_threads(0);
+}
+
+/* Where the device has no such runs, or values are static, it is the usual tuning; and spk_tune measures as ever. */
+static void elsewhere_it_is_tuning(void **state)
+{
+    (void)state;
+    spk_plan *plan = NULL;
+    fake_clock_end();
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .static_values = 1, .cache = SPK_WARM,
+                                .budget_s = 0.2};
+    ok(spk_plan_create(context, made.pattern, &product, &options, &plan));
+    assert_string_equal(info_of(plan).why, "measured");
+    spk_plan_destroy(&plan);
+    options.static_values = 0;
+    spk_report *report = NULL;
+    (void)fake_runs();
+    ok(spk_tune(context, made.pattern, &product, &options, &report));
+    assert_true(fake_runs() > 10);
+    spk_report_destroy(&report);
+    fake_clock_begin();
+}
+
+/* ------------------------------------------------------------------------------------------------ the build's own rows */
+
+static atomic_int allocations, fails_at; /* 0: none fails */
+
+static void *allocate(void *user, size_t bytes, size_t alignment)
+{
+    (void)user;
+    const int number = atomic_fetch_add(&allocations, 1) + 1;
+    return number == atomic_load(&fails_at) ? NULL : aligned_alloc(alignment, bytes);
+}
+
+static void release(void *user, void *memory, size_t bytes)
+{
+    (void)user, (void)bytes;
+    free(memory);
+}
+
+/* How many runs were refused for want of memory; all others are right. */
+static int run_short_of_memory(spk_pattern *pattern, const arrays *a, const double *want)
+{
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a->values, .b = a->b, .d = a->d, .alpha = 0.75};
+    spk_plan *plan = NULL;
+    int refused = 0;
+    spk_status status = spk_plan_create(context, pattern, &product, &options, &plan);
+    assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
+    for (int run = 0; run < 90 && status == SPK_OK; run++) {
+        const spk_status ran = spk_run(plan, &args, NULL);
+        assert_true(ran == SPK_OK || ran == SPK_ERR_OUT_OF_MEMORY);
+        refused += ran != SPK_OK;
+        for (int i = 0; i < SIZE * COLUMNS && ran == SPK_OK; i++)
+            if (!(fabs(a->d[i] - want[i]) < 1e-4))
+                fail_msg("allocation %d fails, run %d: element %d is %g in place of %g: %s", atomic_load(&fails_at), run, i, a->d[i],
+                         want[i], spk_plan_choice(plan));
+    }
+    spk_plan_destroy(&plan);
+    return refused + (status != SPK_OK);
+}
+
+static void memory_may_fail_anywhere(void **state)
+{
+    (void)state;
+    int most = 1;
+    for (int number = 0; number <= most; number += number < 30 ? 1 : 29) {
+        bench b;
+        atomic_store(&fails_at, 0);
+        bench_open(&b, table, 4, "");
+        made.pattern = b.pattern;
+        arrays a = make_arrays();
+        const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 2, .allocate = allocate,
+                                             .release = release};
+        assert_int_equal(spk_context_create(&options, &context), SPK_OK);
+        b.pattern->owner = context;
+        double *want = make_want(&a);
+        const int before = atomic_load(&allocations);
+        atomic_store(&fails_at, number > 0 ? before + number : 0);
+        const int refused = run_short_of_memory(b.pattern, &a, want);
+        assert_true(refused <= 1);
+        if (number == 0)
+            most = atomic_load(&allocations) - before;
+        spk_context_destroy(&context);
+        bench_close(&b);
+        free(want);
+        free_arrays(&a);
+    }
+    assert_true(most > 50);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedule),
+        cmocka_unit_test(wrong_model),
+        cmocka_unit_test(who_fails_leaves),
+        cmocka_unit_test_setup_teardown(a_plan_finds_the_fastest, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(what_is_wrong_is_computed_again, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(where_d_is_c, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(what_is_ruled_out_never_runs, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(one_plan_of_a_class_tries, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(several_threads, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(elsewhere_it_is_tuning, open_plans, close_plans),
+        cmocka_unit_test(memory_may_fail_anywhere),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
