@@ -5,9 +5,9 @@
 >>> y = sa.matmul(A, x)
 """
 
-from typing import Any
+from typing import Any as _Any
 
-from . import _fakes, _flops, _transforms  # noqa: F401  what PyTorch must know of the operators
+from . import _fakes, _flops, _imports, _transforms  # noqa: F401  what PyTorch must know of the operators
 from ._attention import attention
 from ._block_mask import BlockMask
 from ._bsr import BSR
@@ -28,7 +28,7 @@ from ._warnings import SparseAutotuneWarning
 from ._weight import SparseWeight, sparsify_weights
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name == "distributed":  # brings PyTorch's distributed engine, which takes a while
         import importlib
 
@@ -36,6 +36,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
+_imports.watch()
 __version__ = "0.1.0"
 __all__ = [
     "BSR",

@@ -1,14 +1,6 @@
-"""python -m sparse_autotune ARGUMENT...: sparsek's command line."""
+"""python -m sparse_autotune ARGUMENT...: sparsek's command line, as the command `sparsek`."""
 
-import os
-import pathlib
-import sys
-
-
-def main() -> None:
-    program = pathlib.Path(__file__).with_name("sparsek")
-    os.execv(program, ["sparsek", *sys.argv[1:]])
-
+from sparsek_command import main
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ from typing import Any, Literal, NoReturn, overload
 import torch
 from torch import Tensor
 
-from . import _C, _ops
+from . import _C, _ops, _pages
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
@@ -121,7 +121,7 @@ def pattern_of_mask(mask: Any) -> BSR:
     return as_pattern(mask, "mask")
 
 
-def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
+def _mask_of(mask: Any, queries: Any, keys: Any, items: Any, heads: Any) -> tuple[Any, ...]:
     """Indices and numbers, as the operators take them."""
     if not isinstance(mask, BlockMask):
         mask = pattern_of_mask(mask)
@@ -129,6 +129,8 @@ def _mask_of(mask: Any, queries: Any, keys: Any) -> tuple[Any, ...]:
         raise ValueError(f"mask: is of {mask.shape[0]} x {mask.shape[1]}, but there are {queries} queries and {keys} keys")
     if isinstance(mask, BSR):
         return mask.row_offsets, mask.col_indices, *mask.block, 1, 1
+    if mask.alone != (False, False):
+        mask.check_alone("mask", items, heads)
     return mask.offsets, mask.columns, *mask.block, mask.heads, mask.batch
 
 
@@ -245,8 +247,10 @@ def attention(
     - page_table: [batch, pages of each item] ([sequences, ...] with query_ends): k and v are pages, in place of items, [pages, heads, rows,
       depth] in the order of the layout, and page_table[i] are the numbers of those that item i has, in order. lengths says how many keys
       there are, None: all rows of the pages. What lies behind them, numbers and rows, is not looked at. Pages are never copied: in memory
-      each must begin where the rows of the one before it end, as those of a contiguous [pages, rows, heads, depth] do (layout="bshd", or
-      its transpose(1, 2)).
+      each begins where the rows of the one before it end, as those of a contiguous [pages, rows, heads, depth] do (layout="bshd", or its
+      transpose(1, 2)), or so many times its rows behind the begin of that one, the same number in k and v. So are those of a contiguous
+      [pages, heads, rows, depth], and of one tensor of both, [pages, 2, rows, heads, depth] or [pages, 2, heads, rows, depth]; to these a
+      call adds a product of page_table with that number.
 
     scale: None: 1 / sqrt(depth). softcap: scores s become softcap * tanh(s / softcap); 0: they stay. return_lse: also returns the natural
     logarithm of the sum of the exponentials of each query's scores, float32 (float64 for float64), [batch, heads, queries] in either
@@ -276,15 +280,19 @@ def attention(
     if _ops.any_autocast() and (cast := _ops.autocast_dtype(q)) is not None:
         q, k, v = q.to(cast), k.to(cast), v.to(cast)
     masked, left, right, first, flags, version = _NO_MASK, 0, 0, 0, 0, VERSION_UNKNOWN
-    packing, of_keys = _NO_PACKING, "key_ends"
+    packing, of_keys, table = _NO_PACKING, "key_ends", page_table
     if lengths is not None or query_ends is not None or key_ends is not None or page_table is not None:
+        if page_table is not None:
+            check_dense("page_table", page_table)
+            pages = k.shape[:1]
+            k, v, page_table = _pages.joined(k, v, page_table, 2 if layout == "bhsd" else 1)
         packing, of_keys = _packing_of(lengths, query_ends, key_ends, page_table)
     if mask is not None or window is not None or diagonal is not None or sinks or not (causal is None or causal is False):
         if q.dim() == 4 and k.dim() == 4 and (page_table is None or page_table.dim() == 2):  # the operators refuse others
             row = 2 if layout == "bhsd" else 1
             queries, keys = q.shape[row], k.shape[row] if page_table is None else k.shape[row] * page_table.shape[1]
             left, right, first, flags = band_of(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
-            masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys)
+            masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys, q.shape[0], q.shape[3 - row])
             if isinstance(mask, BlockMask) and mask.dynamic:
                 flags |= _ops.DYNAMIC
     if plain:
@@ -301,4 +309,6 @@ def attention(
             version = _ops.version_of(masked[0], masked[1])
         return (raw_attention_lse if return_lse else raw_attention)(*operands, version)  # type: ignore[no-any-return]
     except RuntimeError as error:
+        if page_table is not table and table is not None:
+            error = _pages.named(error, table, pages[0])
         raise _named(error, mask, of_keys) from None

@@ -11,9 +11,9 @@ from torch import Tensor
 from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import _mask_shapes
+from . import _flex, _mask_shapes
 from ._band import Diagonal, Side, band_of
-from ._bsr import _pair, indices_of
+from ._bsr import _pair, in_line, indices_of, plain_numbers, tuples
 from ._ops import BOTTOM_RIGHT, CAUSAL, is_compiling, is_recorded, is_tracing, transforming
 
 
@@ -48,7 +48,7 @@ class BlockMask:
     raise nothing in it. On the CPU, and with gradients, dynamic changes nothing. Set it to False where such a mask serves many calls.
     """
 
-    __slots__ = ("offsets", "columns", "block", "shape", "heads", "batch", "tile_numbers", "tile_bits", "dynamic", "__weakref__")
+    __slots__ = ("offsets", "columns", "block", "shape", "heads", "batch", "tile_numbers", "tile_bits", "dynamic", "alone", "__weakref__")
 
     def __init__(
         self,
@@ -77,7 +77,8 @@ class BlockMask:
         self.heads, self.batch = _count("heads", heads, 1), _count("batch", batch, 1)
         if type(dynamic) is not bool:
             raise TypeError(f"dynamic: must be True or False, not {dynamic!r}")
-        self.offsets, self.columns, self.dynamic = offsets, columns, dynamic
+        self.offsets, self.columns, self.dynamic = in_line(offsets), in_line(columns), dynamic
+        self.alone = (False, False)  # of from_flex: whether the lists of one item, or of one head, are no others'
         wanted = self.batch * self.heads * self.grid[0] + 1
         if offsets.shape[0] != wanted:
             lists = f" for {self.heads} heads of {self.batch} items" if self.heads * self.batch > 1 else ""
@@ -148,8 +149,9 @@ class BlockMask:
     ) -> BlockMask:
         """A query sees no key behind the one beside it. diagonal: as in sa.attention, wanted where there are not as many keys as queries.
 
-        This and the other shapes are made on the CPU, in time and memory of the blocks, and copied to `device` without waiting for it. In a
-        function that torch.compile sees they are made once, when it is compiled, and it is compiled anew for other numbers.
+        This and the other shapes are made on the CPU, in time and memory of the blocks, and copied to `device` without waiting for it; None is
+        PyTorch's default device. In a function that torch.compile sees they are made once, when it is compiled, and it is compiled anew for
+        other numbers.
         """
         return cls.window(queries, None, block, keys, causal=True, diagonal=diagonal, device=device)
 
@@ -257,28 +259,31 @@ class BlockMask:
         return cls(offsets, columns, (high, wide), (rows, keys), heads, batch, dynamic=True)
 
     @classmethod
-    def from_flex(cls, mask: Any) -> BlockMask:
-        """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says, which
-        must work on tensors of queries and keys by broadcasting. A GPU is waited for. ValueError where the mask_mod cannot be evaluated.
+    def from_flex(cls, mask: Any, *, heads: int | None = None, batch: int | None = None) -> BlockMask:
+        """Of a torch.nn.attention.flex_attention.BlockMask: its full blocks as they are; of its partial ones, what its mask_mod says of each
+        pair. mask_mod is evaluated as FlexAttention does, by torch.vmap. Blocks of more than 256 become smaller ones. A GPU is waited for.
+
+        heads, batch: how many heads q has, and how many items. They count where the mask has lists for one head, or one item, and its
+        mask_mod looks at that number: the result has lists for all of them then. None: the result holds for head 0 (or item 0) alone, and
+        sa.attention refuses it beside more.
+
+        ValueError where mask_mod cannot be evaluated, and where the lists are wrong.
         """
         _stay_outside("sa.BlockMask.from_flex")
-        try:
-            counts, columns, full_counts, full_columns = mask.kv_num_blocks, mask.kv_indices, mask.full_kv_num_blocks, mask.full_kv_indices
-            (high, wide), (rows, keys), rule = mask.BLOCK_SIZE, mask.seq_lengths, mask.mask_mod
-        except AttributeError as missing:
-            raise TypeError(f"mask: must be a BlockMask of torch.nn.attention.flex_attention, not {type(mask).__name__} ({missing})") from None
-        batch, heads, down = counts.shape
-        sizes = _sizes(rows, keys, (high, wide))
-        if down != sizes.grid[0]:
-            raise ValueError(f"mask: has {down} block rows; {rows} queries in blocks of {high} have {sizes.grid[0]}")
-        partial = _listed(counts, columns, sizes.grid[1])
-        full = torch.zeros_like(partial) if full_counts is None else _listed(full_counts, full_columns, sizes.grid[1])
-
-        def seen(at: Tensor) -> Tensor:
-            item, head = at[:, 0, None, None], at[:, 1, None, None]
-            return _mask_shapes.flex_pairs(rule, item, head, *_mask_shapes.pairs_at(sizes, at))
-
-        return cls._of_tiles(_mask_shapes.evaluate(sizes, partial | full, full, seen), sizes, heads, batch, None)
+        flex = _flex.read(mask)
+        looks = _flex.looks_at(flex.mask_mod, flex.partial.device) if flex.partial.any() else (False, False)
+        counts, alone = list(flex.partial.shape[:2]), [False, False]
+        for i, (name, given) in enumerate((("batch", batch), ("heads", heads))):
+            wanted = counts[i] if given is None else _count(name, given, 1)
+            if counts[i] != 1 and wanted != counts[i]:
+                raise ValueError(f"{name}: is {wanted}, but the mask has lists for {counts[i]}")
+            if counts[i] == 1 and looks[i]:
+                counts[i], alone[i] = wanted, given is None
+        flex = flex._replace(partial=flex.partial.expand(*counts, -1, -1), full=flex.full.expand(*counts, -1, -1))
+        tiled = _mask_shapes.evaluate(flex.sizes, flex.partial | flex.full, flex.full, lambda at: _flex.pairs(flex, at))
+        made = cls._of_tiles(tiled, flex.sizes, counts[1], counts[0], None)
+        made.alone = (alone[0], alone[1])
+        return made
 
     @classmethod
     def stack(cls, masks: Sequence[BlockMask]) -> BlockMask:
@@ -295,6 +300,7 @@ class BlockMask:
             before += mask.nnzb
         made = cls(torch.cat(ends), torch.cat([mask.columns for mask in masks]), masks[0].block, masks[0].shape, masks[0].heads, len(masks))
         made.dynamic = any(mask.dynamic for mask in masks)
+        made.alone = (False, any(mask.alone[1] for mask in masks))
         if any(mask.tile_bits is not None for mask in masks):
             tiles, numbers, bits = 0, [], []
             for mask in masks:
@@ -324,13 +330,25 @@ class BlockMask:
             batch, heads = torch.broadcast_shapes((self.batch, self.heads), (other.batch, other.heads))
         except RuntimeError:
             raise ValueError(f"masks: must have as many heads and items, or one: {self!r} and {other!r}") from None
+        for mask in (self, other):
+            mask.check_alone("masks", batch, heads)
         states = [mask._states().expand(batch, heads, -1, -1) for mask in (self, other)]
         some, whole = how(states[0] > -2, states[1] > -2), how(states[0] == -1, states[1] == -1)
 
         def seen(at: Tensor) -> Tensor:
             return how(*(mask._pairs_of(state[tuple(at.T)]) for mask, state in zip((self, other), states, strict=True)))  # type: ignore[no-any-return]
 
-        return self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch, None)
+        made = self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch, None)
+        made.alone = (self.alone[0] or other.alone[0], self.alone[1] or other.alone[1])
+        return made
+
+    def check_alone(self, name: str, items: int, heads: int) -> None:
+        """Refuses (ValueError) more items or heads than the mask holds for, where it was made by from_flex without their number. name: of
+        the mask, for messages."""
+        for alone, count, what, word in ((self.alone[0], items, "item", "batch"), (self.alone[1], heads, "head", "heads")):
+            if alone and count > 1:
+                why = f"the mask_mod of FlexAttention that it was made of looks at the number of the {what}"
+                raise ValueError(f"{name}: holds for {what} 0 alone, and there are {count}: {why}; sa.BlockMask.from_flex(..., {word}={count}) makes all lists")
 
     def _states(self) -> Tensor:
         """[batch, heads, block rows, block columns]: -2 of a block that is not stored, -1 of one that is whole, or the number of its
@@ -409,7 +427,11 @@ class BlockMask:
 
     def __reduce__(self) -> Any:
         tiles = (self.tile_numbers, self.tile_bits)
-        return BlockMask, (self.offsets, self.columns, self.block, self.shape, self.heads, self.batch, *tiles, self.dynamic)
+        made = BlockMask, (self.offsets, self.columns, self.block, self.shape, self.heads, self.batch, *tiles, self.dynamic)
+        return (*made, self.alone) if any(self.alone) else made
+
+    def __setstate__(self, alone: tuple[bool, bool]) -> None:
+        self.alone = alone
 
 
 def _fitting(shape: tuple[int, int] | None, down: int, across: int, high: int, wide: int) -> tuple[int, int]:
@@ -432,15 +454,19 @@ def _known(numbers: Any) -> Any:
 def _shaped(cls: type[BlockMask], make: Callable[..., _mask_shapes.Tiled], sizes: _mask_shapes.Sizes, device: Any, *words: Any) -> BlockMask:
     """By a function of _mask_shapes, from numbers alone. What is compiled or exported has the mask's tensors as constants."""
     if not is_compiling():
-        return cls._of_tiles(make(sizes, *words), sizes, 1, 1, device)
+        return cls._of_tiles(make(sizes, *words), sizes, 1, 1, _device(device))
     rows, keys, high, wide = _known(sizes)
-    return _made(_constant(make, device, (rows, keys, high, wide), *_known(words)), ((high, wide), (rows, keys), 1, 1, False))
+    return _made(_constant(make, device, (rows, keys, high, wide), *_known(words)), ((high, wide), (rows, keys), 1, 1, False, (False, False)))
+
+
+def _device(given: Any) -> Any:
+    return torch.get_default_device() if given is None else given
 
 
 def _constant(make: Callable[..., _mask_shapes.Tiled], device: Any, of: tuple[int, int, int, int], *words: Any) -> list[Tensor]:
     sizes = _mask_shapes.Sizes(*of)
     with _disable_current_modes():  # those of torch.export would see no numbers
-        return _parts(BlockMask._of_tiles(make(sizes, *words), sizes, 1, 1, device))
+        return _parts(BlockMask._of_tiles(make(sizes, *words), sizes, 1, 1, _device(device)))
 
 
 _constant._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result, which imports all of Dynamo
@@ -460,13 +486,6 @@ def _shift(sizes: _mask_shapes.Sizes, flags: int) -> int:
     return sizes.keys - sizes.rows if flags & BOTTOM_RIGHT else 0
 
 
-def _listed(counts: Tensor, columns: Tensor, across: int) -> Tensor:
-    """[..., rows, across] of FlexAttention's lists: the first `counts` of each row's columns."""
-    there = torch.arange(columns.shape[-1], device=counts.device) < counts[..., None]
-    made = torch.zeros(*counts.shape, across + 1, dtype=torch.bool, device=counts.device)
-    return made.scatter_(-1, torch.where(there, columns, across).long(), True)[..., :across]
-
-
 def _count(name: str, number: Any, least: int) -> int:
     if type(number) is bool or not (isinstance(number, int) or hasattr(number, "__index__")):  # PyTorch 2.11 traces no hasattr of a symbol
         raise TypeError(f"{name}: must be a whole number, not {number!r}")
@@ -484,7 +503,7 @@ _PARTS = ("offsets", "columns", "tile_numbers", "tile_bits")
 
 
 def _facts(mask: BlockMask) -> Any:
-    return mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic
+    return mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic, mask.alone
 
 
 torch.serialization.add_safe_globals([BlockMask])  # for torch.load(..., weights_only=True)
@@ -495,7 +514,7 @@ def _made(parts: Any, facts: Any) -> BlockMask:
     mask = BlockMask.__new__(BlockMask)
     mask.offsets, mask.columns, *tiles = parts
     mask.tile_numbers, mask.tile_bits = tiles or (None, None)
-    mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic = facts
+    mask.block, mask.shape, mask.heads, mask.batch, mask.dynamic, mask.alone = facts
     return mask
 
 
@@ -504,5 +523,7 @@ _pytree.register_pytree_node(
     lambda m: (_parts(m), _facts(m)),
     _made,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BlockMask",
+    to_dumpable_context=plain_numbers,
+    from_dumpable_context=tuples,
     flatten_with_keys_fn=lambda m: ([*zip(map(_pytree.GetAttrKey, _PARTS), _parts(m), strict=False)], _facts(m)),
 )

@@ -23,11 +23,12 @@ class BSR:
 
     row_offsets: int32 or int64, [ceil(rows / block_rows) + 1]; block row i holds the blocks row_offsets[i] .. row_offsets[i + 1] - 1.
     col_indices: the same dtype, [nnzb]; the block column of each block, increasing within a block row. values: float32, float64, float16 or
-    bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256 high and wide. May
-    require a gradient. shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
+    bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256 high and wide. Indices
+    that do not lie one behind the other in memory are copied. May require a gradient. shape: (rows, cols); need not be multiples of the
+    block: what of an edge block lies beyond is ignored.
 
-    A @ B works on either side, as do torch.matmul, mm, mv, addmm, addmv and F.linear. In a function that torch.compile sees, write
-    sa.matmul(A, B) or A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
+    A @ B works on either side, as do torch.matmul, mm, bmm, mv, addmm, addmv, F.linear and torch.sparse.mm. In a function that
+    torch.compile sees, write sa.matmul(A, B) or A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
 
     Indices are looked through at the first product, and again when they have changed: on the CPU they are compared, on CUDA PyTorch must
     count the change. Wrong ones raise RuntimeError then.
@@ -52,7 +53,7 @@ class BSR:
             raise ValueError(f"shape: must be (rows, cols), not {shape!r}")
         if shape[0] < 0 or shape[1] < 0:
             raise ValueError(f"shape: sizes must not be negative, but are {tuple(shape)}")
-        self.row_offsets, self.col_indices, self.values = row_offsets, col_indices, values
+        self.row_offsets, self.col_indices, self.values = in_line(row_offsets), in_line(col_indices), values
         self.shape = (shape[0], shape[1])
 
     @classmethod
@@ -62,7 +63,12 @@ class BSR:
         from ._functions import of_bsr
 
         product = of_bsr(func)
-        return NotImplemented if product is None else product(*args, **(kwargs or {}))
+        if product is not None:
+            return product(*args, **(kwargs or {}))
+        if all(kind in (cls, Tensor, torch.nn.Parameter) for kind in types):  # nobody else could have an answer
+            name = torch.overrides.resolve_name(func) or getattr(func, "__name__", func)
+            raise TypeError(f"{name}: takes no sa.BSR; sa.matmul and sa.sddmm multiply, and to_dense() is a dense tensor")
+        return NotImplemented
 
     # ------------------------------------------------------------------------------------------------ facts
 
@@ -122,6 +128,8 @@ class BSR:
             raise TypeError(f"mask: must be a tensor, not {type(mask).__name__}")
         if mask.shape != blocks.shape[:2]:
             raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {list(blocks.shape[:2])}")
+        check_numbers("dense", dense)
+        check_numbers("mask", mask)
         mask = mask.bool()  # others would be taken for numbers of blocks
         row_offsets, col_indices = indices_of(mask)
         return cls(row_offsets, col_indices, blocks[mask], (dense.shape[0], dense.shape[1]))
@@ -132,7 +140,7 @@ class BSR:
     ) -> BSR:
         """A bare pattern, as sddmm, inspect and SparseLinear take it: all values are one zero, which takes no memory."""
         if not isinstance(row_offsets, Tensor) or not isinstance(col_indices, Tensor):
-            return cls(row_offsets, col_indices, torch.empty(0, 1, 1), shape)  # is refused
+            return cls(row_offsets, col_indices, torch.empty(0, 1, 1, dtype=torch.float32, device="cpu"), shape)  # is refused
         if col_indices.dim() != 1:
             raise ValueError(f"col_indices: must have one dimension; its shape is {list(col_indices.shape)}")
         return cls(row_offsets, col_indices, torch.zeros((), dtype=dtype, device=row_offsets.device).expand(col_indices.shape[0], *_pair(block)), shape)
@@ -175,41 +183,47 @@ class BSR:
         """A SciPy sparse matrix or array. BSR whose blocks are in order is taken without a copy; unsorted blocks are sorted, duplicates
         summed.
 
-        block: of the result; needed where the matrix is not in BSR.
+        block: of the result, which need not divide the matrix; needed where the matrix is not in BSR.
         """
         if not hasattr(matrix, "format") or not hasattr(matrix, "tobsr"):
             raise TypeError(f"matrix: must be a SciPy sparse matrix, not {type(matrix).__name__}")
+        shape = (int(matrix.shape[0]), int(matrix.shape[1]))
         if block is not None:
             high, wide = _pair(block)
-            if matrix.shape[0] % high or matrix.shape[1] % wide:
-                raise ValueError(f"block: {high} x {wide} does not divide the matrix of {matrix.shape[0]} x {matrix.shape[1]}, as SciPy wants")
+            rows, cols = shape
+            if rows % high or cols % wide:  # SciPy wants whole blocks
+                matrix = matrix.tocoo(copy=True)
+                matrix.resize(-(-rows // high) * high, -(-cols // wide) * wide)
             matrix = matrix.tobsr(blocksize=(high, wide))
         elif matrix.format != "bsr":
             raise ValueError(f"block: must be given for a matrix that is not in BSR, but in {matrix.format.upper()}")
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
-        return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data), matrix.shape)
+        return cls(torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices), torch.from_numpy(matrix.data), shape)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], name: str | None = None, *, shape: tuple[int, int] | None = None, device: torch.device | str = "cpu") -> BSR:
         """A matrix of a safetensors file, as sparsek's command line writes it (gen, convert). Needs safetensors.
 
         name: of the matrix, by default the only one in the file. shape: for the weight of a SparseLinear in a model's state, of which the
-        file tells none (its name there is the layer's). ValueError names what is missing or wrong, indices included.
+        file tells none (its name there is the layer's; "" in the state of a layer alone). A pattern without values, such as a mask that the
+        command line made, has values of one, which take no memory. ValueError names what is missing or wrong, indices included.
         """
         made = cls(*_files.read(path, name, shape, device))
         made._check_all_indices()
         return made
 
     def save(self, path: str | os.PathLike[str], name: str = "matrix") -> None:
-        """Writes a safetensors file with this matrix alone, which sparsek's command line reads (float32, float64). Needs safetensors. Takes
-        no batch.
+        """Writes a safetensors file with this matrix alone, which sparsek's command line reads. Needs safetensors. Takes no batch.
 
-        ValueError where the indices are wrong: nothing is written then.
+        ValueError where the name or the indices are wrong: nothing is written then. A file that was there stays until the new one is whole.
         """
+        _files.check_name(name)
         if self.values.dim() != 3:
             raise ValueError("values: save takes no batch")
+        if self.values.is_meta or self.row_offsets.is_meta or self.col_indices.is_meta:
+            raise ValueError("values: must have memory to be saved, and are on the meta device")
         self._check_all_indices()
         _files.write(path, name, {"row_offsets": self.row_offsets, "col_indices": self.col_indices, "values": self.values}, self.shape)
 
@@ -217,7 +231,7 @@ class BSR:
         """As torch.sparse_bsr, detached, without a copy. It takes no edge blocks: ValueError where rows or cols are not multiples of the
         block."""
         self._plain("torch.sparse_bsr")
-        return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, check_invariants=False)
+        return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, **_as_given(self.values))
 
     def to_scipy(self) -> Any:
         """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the
@@ -335,7 +349,7 @@ class BSR:
         low, high = (int(bound) for bound in columns.aminmax())
         if low < 0 or high >= across:
             raise ValueError(f"col_indices: has {low if low < 0 else high}; block columns are 0..{across - 1}")
-        inside = torch.ones(self.nnzb, dtype=torch.bool)  # not the first of a block row
+        inside = torch.ones(self.nnzb, dtype=torch.bool, device=columns.device)  # not the first of a block row
         inside[offsets[:-1][counts > 0].long()] = False
         wrong = (torch.diff(columns) <= 0) & inside[1:]
         if bool(wrong.any()):
@@ -355,6 +369,11 @@ class BSR:
             raise ValueError(f"shape: {self.shape} is not a multiple of the block {self.block}, as {name} wants")
 
 
+def _as_given(values: Tensor) -> dict[str, Any]:
+    """Of a torch.sparse_bsr tensor that is made of checked parts: where they are, whatever the default device is."""
+    return {"device": values.device, "dtype": values.dtype, "check_invariants": False}
+
+
 class _ValuesOf(torch.autograd.Function):
     """The values of a torch.sparse_bsr tensor. Unlike its values(), it keeps no reference to the tensor, which may so keep the result."""
 
@@ -366,7 +385,12 @@ class _ValuesOf(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):
-        return torch.sparse_bsr_tensor(*ctx.saved_tensors, grad, ctx.shape, check_invariants=False)
+        return torch.sparse_bsr_tensor(*ctx.saved_tensors, grad, ctx.shape, **_as_given(grad))
+
+
+def in_line(indices: Tensor) -> Tensor:
+    """Indices as products read them, one behind the other: a copy of others."""
+    return indices if indices.dim() != 1 or indices.numel() < 2 or indices.stride(0) == 1 else indices.contiguous()
 
 
 _HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
@@ -404,6 +428,12 @@ def _check_matrix(dense: Any) -> None:
     if dense.dim() != 2:
         raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
     check_dtype("dense", dense.dtype)
+
+
+def check_numbers(name: str, tensor: Tensor) -> None:
+    """Where blocks are chosen or moved by what they hold."""
+    if tensor.is_meta:
+        raise ValueError(f"{name}: is on the meta device, and has no numbers yet; load them first, or move the model by to_empty and fill it")
 
 
 def indices_of(mask: Tensor) -> tuple[Tensor, Tensor]:
@@ -453,11 +483,13 @@ def check_density(density: float) -> None:
 def kept_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float | None, by: Norm) -> Tensor:
     """As largest_blocks; without a density, those that hold a non-zero."""
     _check_matrix(dense)
+    check_numbers(name, dense)
     return largest_blocks(name, dense, block, density, by) if density is not None else (_blocked(dense, _pair(block)) != 0).flatten(2).any(2)
 
 
 def largest_blocks(name: str, dense: Tensor, block: int | tuple[int, int], density: float, by: Norm) -> Tensor:
     """A mask [grid rows, grid cols] of the round(density * grid) blocks of largest norm. name: of the matrix, for messages."""
+    check_numbers(name, dense)
     norms = block_norms(dense, block, by)
     if not norms.isfinite().all():
         row, col = (~dense.isfinite()).nonzero()[0].tolist()
@@ -499,6 +531,18 @@ def _blocked(dense: Tensor, block: tuple[int, int]) -> Tensor:
 torch.serialization.add_safe_globals([BSR])  # for torch.load(..., weights_only=True)
 
 
+def plain_numbers(context: Any) -> Any:
+    """What a saved program (torch.export.save) keeps of a context of trees, as JSON: tuples of numbers as lists."""
+    if isinstance(context, (tuple, list)):
+        return [plain_numbers(part) for part in context]
+    return context if isinstance(context, bool) else operator.index(context)
+
+
+def tuples(context: Any) -> Any:
+    """The context again, which is compared with that of what is given."""
+    return tuple(map(tuples, context)) if isinstance(context, list) else context
+
+
 def _unflatten(parts: Any, shape: tuple[int, int]) -> BSR:
     """Whatever stands for the tensors is taken: trees are also made of their places, names or shapes."""
     matrix = BSR.__new__(BSR)
@@ -512,5 +556,7 @@ _pytree.register_pytree_node(
     lambda m: ([m.row_offsets, m.col_indices, m.values], m.shape),
     _unflatten,  # type: ignore[arg-type]
     serialized_type_name="sparse_autotune.BSR",
+    to_dumpable_context=plain_numbers,
+    from_dumpable_context=tuples,
     flatten_with_keys_fn=lambda m: ([(_pytree.GetAttrKey(name), getattr(m, name)) for name in ("row_offsets", "col_indices", "values")], m.shape),
 )

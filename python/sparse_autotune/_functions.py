@@ -32,6 +32,14 @@ def mm(product: Product, input: Any, mat2: Any, *, out: Tensor | None = None) ->
     return product(input, mat2, out=out)
 
 
+def bmm(product: Product, input: Any, mat2: Any, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
+    for name, given in (("self", input), ("mat2", mat2)):
+        dims = given.values.dim() - 1 if isinstance(given, BSR) else given.dim()
+        if dims != 3:
+            raise RuntimeError(f"bmm: {name} must be a batch of matrices, got {dims}-D tensor; matmul multiplies one matrix with a batch")
+    return product(input, mat2, out=out)
+
+
 def mv(product: Product, input: Any, vec: Any, *, out: Tensor | None = None) -> Tensor:  # noqa: A002
     check_matrices("mv", self=input)
     if not isinstance(vec, Tensor) or vec.dim() != 1:
@@ -94,6 +102,10 @@ _OF_BSR: dict[Any, Callable[..., Tensor]] = {
     Tensor.mv: lambda *operands, **options: mv(matmul, *operands, **options),
     torch.addmm: lambda *operands, **options: addmm(matmul, *operands, **options),
     Tensor.addmm: lambda *operands, **options: addmm(matmul, *operands, **options),
+    torch.sparse.mm: lambda *operands, **options: mm(matmul, *operands, **options),
+    torch.sparse.addmm: lambda *operands, **options: addmm(matmul, *operands, **options),
+    torch.bmm: lambda *operands, **options: bmm(matmul, *operands, **options),
+    Tensor.bmm: lambda *operands, **options: bmm(matmul, *operands, **options),
     torch.addmv: _addmv,
     Tensor.addmv: _addmv,
     torch.nn.functional.linear: _linear,

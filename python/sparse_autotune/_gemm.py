@@ -109,7 +109,7 @@ def _product(a: Tensor, b: Tensor, bias: Tensor | None, name: str, added: Tensor
         _dense.gemm_into(a, b, bias, added, flags, out)
         return out
     except RuntimeError as error:
-        raise _ops.named(error, residual=name) from None
+        raise _ops.named(error, residual=name, d="out", a="a", b="b", bias="bias") from None
 
 
 def _of_vectors(a: Tensor, b: Tensor, bias: Tensor | None, name: str, added: Tensor | None, flags: int, out: Tensor | None) -> Tensor:
@@ -187,4 +187,4 @@ def grouped_gemm(
     try:
         return _dense.gemm(a, b, bias, factor, offs, flags)
     except RuntimeError as error:
-        raise _ops.named(error, residual="factor") from None
+        raise _ops.named(error, residual="factor", d="out", a="a", b="b", bias="bias") from None

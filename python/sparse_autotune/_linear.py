@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from . import _ops
-from ._bsr import BSR, Norm, _largest, _pair, check_dtype, indices_of, kind_of, largest_blocks
+from ._bsr import BSR, Norm, _largest, _pair, check_dtype, check_numbers, indices_of, kind_of, largest_blocks
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation, check_activation
+from ._state import Blocks
 from ._warnings import warn
 
 _LINEAR = RIGHT | TRANS | FINITE
@@ -47,7 +48,7 @@ def _product(
     return _ops.spmm(values, row_offsets, col_indices, x, bias, out_features, in_features, flags)
 
 
-class SparseLinear(nn.Module):
+class SparseLinear(Blocks):
     """y = activation(x W^T + bias), W [out_features, in_features] in BSR with a trainable array of values.
 
     in_features, out_features: need not be multiples of the block. block: (rows, columns) of W's blocks, or one number for both; 1 to 256.
@@ -58,10 +59,15 @@ class SparseLinear(nn.Module):
     Parameters: values [nnzb, block rows, block cols] and bias [out_features]. Buffers: row_offsets, col_indices (int32). Input [...,
     in_features] of the values' dtype (any under autocast), output [..., out_features]. The input must be finite: an infinity may give NaN
     in places that it would not reach (see sa.matmul's assume_finite). ValueError names a wrong argument.
+
+    load_state_dict takes another pattern of the same shape and block, whatever its number of blocks. A state that does not fit a layer is
+    refused (RuntimeError), and all such layers of the model stay as they were.
+    The buffers have no average: weights of a model are averaged without them (AveragedModel's use_buffers=False). What changed them in
+    place, and was no load_state_dict, is refused at the next use (RuntimeError); other indices are assigned, as new tensors.
     """
 
-    row_offsets: Tensor
-    col_indices: Tensor
+    values: nn.Parameter
+    casts_input = False  # to the dtype of values: of a layer that a model keeps in float32 for its own reasons
 
     def __init__(
         self,
@@ -88,7 +94,8 @@ class SparseLinear(nn.Module):
         check_dtype("dtype", torch.get_default_dtype() if dtype is None else dtype)
         if pattern is not None and not isinstance(pattern, BSR) and not (isinstance(pattern, Tensor) and pattern.layout is torch.strided):
             raise TypeError(f"pattern: must be a boolean mask of the blocks or an sa.BSR, not {kind_of(pattern)}")
-        self.in_features, self.out_features, self.activation = in_features, out_features, activation
+        self.in_features, self.out_features = (count if isinstance(count, torch.SymInt) else int(count) for count in (in_features, out_features))
+        self.activation = activation
         self.block = pattern.block if isinstance(pattern, BSR) else _pair(block)
         row_offsets, col_indices = self._indices(density, pattern)
         self.values = nn.Parameter(torch.empty(col_indices.shape[0], *self.block, device=device, dtype=dtype))
@@ -97,6 +104,7 @@ class SparseLinear(nn.Module):
         self.register_buffer("col_indices", col_indices.to(device=self.values.device, dtype=torch.int32, copy=True))
         self.bias: nn.Parameter | None
         self.register_parameter("bias", nn.Parameter(torch.empty(out_features, device=device, dtype=dtype)) if bias else None)
+        self._seal_indices(made=True)
         self.reset_parameters()
 
     def _indices(self, density: float | None, pattern: Tensor | BSR | None) -> tuple[Tensor, Tensor]:
@@ -108,7 +116,7 @@ class SparseLinear(nn.Module):
             return pattern.row_offsets, pattern.col_indices
         if pattern is None:
             assert density is not None
-            pattern = _largest(torch.rand(grid, device="cpu"), density)
+            pattern = _largest(torch.rand(grid, dtype=torch.float32, device="cpu"), density)
         if tuple(pattern.shape) != grid:
             raise ValueError(f"pattern: its shape is {list(pattern.shape)}, the grid of blocks {list(grid)}")
         return indices_of(pattern.bool())
@@ -147,6 +155,8 @@ class SparseLinear(nn.Module):
         values, bias, row_offsets, col_indices = parameters.get("values"), parameters.get("bias"), buffers.get("row_offsets"), buffers.get("col_indices")
         if values is None or row_offsets is None or col_indices is None or (bias is None and "bias" not in parameters):
             return self.values, self.bias, self.row_offsets, self.col_indices
+        if not _ops.is_compiling():
+            self._check_indices(row_offsets, col_indices)
         return values, bias, row_offsets, col_indices
 
     def _makes_new(self) -> bool:
@@ -155,10 +165,12 @@ class SparseLinear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         values, bias, row_offsets, col_indices = self._operands()
+        if self.casts_input and x.dtype is not values.dtype:
+            x = x.to(values.dtype)
         try:
             return _product(x, values, bias, row_offsets, col_indices, self.out_features, self.in_features, self.activation)
         except RuntimeError as error:
-            raise _ops.named(error, dense="x") from None
+            raise _ops.named(error, dense="x", b="x") from None
 
     def _product_times(self, x: Tensor, factor: Tensor) -> bool:
         """factor *= self(x) in one product, where that can be; else nothing, and False."""
@@ -177,6 +189,7 @@ class SparseLinear(nn.Module):
     @property
     def weight(self) -> BSR:
         """W on the layer's own tensors."""
+        self._check_own_indices()
         return BSR(self.row_offsets, self.col_indices, self.values, (self.out_features, self.in_features))
 
     @property
@@ -220,15 +233,20 @@ class SparseLinear(nn.Module):
         model)."""
         return _dense_of(self, nn.Linear)
 
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        """Another pattern of the same layer may have another number of blocks: room is made for it."""
-        indices, values = state_dict.get(prefix + "col_indices"), state_dict.get(prefix + "values")
-        if isinstance(indices, Tensor) and isinstance(values, Tensor):
-            if indices.shape != self.col_indices.shape and values.shape[1:] == self.values.shape[1:]:
-                self.col_indices = self.col_indices.new_empty(indices.shape)
-                replace_data(self.values, self.values.detach().new_empty(values.shape))
-                self.values.grad = None
-        super()._load_from_state_dict(state_dict, prefix, *args)
+    def _matrix_shape(self) -> tuple[int, int]:
+        return self.out_features, self.in_features
+
+    def _room_for(self, values: Tensor) -> Callable[[], None]:
+        own = self.values
+        kept, gradient = own.detach(), own.grad
+
+        def back() -> None:
+            replace_data(own, kept)
+            own.grad = gradient
+
+        replace_data(own, kept.new_empty(values.shape))
+        own.grad = None
+        return back
 
     def extra_repr(self) -> str:
         text = f"in_features={self.in_features}, out_features={self.out_features}, block={self.block}, density={self.density:.4g}, bias={self.bias is not None}"
@@ -259,6 +277,7 @@ def check_here(name: str, weight: Tensor) -> None:
 
 def _dense_of(layer: SparseLinear, kind: type[nn.Linear]) -> nn.Linear:
     check_here("layer", layer.values)
+    check_numbers("layer: its weight", layer.values)
     made = kind(layer.in_features, layer.out_features, layer.bias is not None, device=layer.values.device, dtype=layer.values.dtype)
     with torch.no_grad():
         made.weight.copy_(layer.weight.to_dense())
@@ -414,11 +433,11 @@ def to_block_sparse(
     """Replaces the nn.Linear layers of a model by SparseLinear, each with its density of largest blocks. Changes the model, and returns it.
 
     filter: called with the name and the layer; by default those at least a block high and wide. Layers of one weight have one sparse
-    weight; biases stay the same parameters; hooks of the layers go along. The config of a transformers model tells of the layers (see
+    weight; biases stay the same parameters; hooks of the layers go along. save_pretrained of a transformers model tells of the layers (see
     sa.register_with_transformers).
 
-    ValueError where no layer was taken, where a module that stays uses a weight, too, and where a weight is computed from others
-    (weight_norm, torch.nn.utils.prune).
+    ValueError where no layer was taken, where a module that stays uses a weight, too, where a weight is computed from others (weight_norm,
+    torch.nn.utils.prune), and where it is on the meta device.
     """
     from ._pretrained import describe
 
@@ -449,9 +468,10 @@ def to_block_sparse(
 def to_dense(model: nn.Module) -> nn.Module:
     """Replaces the SparseLinear layers of a model by nn.Linear (one that applies the activation, too, where a layer has one), and every
     sa.SparseWeight by a dense Parameter. Names, ties and hooks stay. Changes the model, and returns it."""
-    from ._pretrained import forget
-
     check_model(model)
+    for name, layer in model.named_modules():
+        if isinstance(layer, SparseLinear):
+            check_numbers(f"model: the weight of {name!r}", layer.values)
     first: dict[int, tuple[SparseLinear, nn.Linear]] = {}
 
     def make(_name: str, module: nn.Module) -> nn.Module | None:
@@ -473,5 +493,4 @@ def to_dense(model: nn.Module) -> nn.Module:
             if parameter is not None and hasattr(type(parameter), "bsr"):
                 dense.setdefault(id(parameter), nn.Parameter(parameter.to_dense(), requires_grad=parameter.requires_grad))
                 module._parameters[name] = dense[id(parameter)]
-    forget(changed)
     return changed

@@ -60,6 +60,8 @@ def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor],
     rows = torch.arange(down * sizes.high, device=some.device).view(down, sizes.high, 1) < sizes.rows
     keys = torch.arange(across * sizes.wide, device=some.device).view(across, 1, sizes.wide) < sizes.keys
     for at in (some & ~whole).nonzero().split(max(1, _MOST_PAIRS // (sizes.high * sizes.wide))):
+        if len(at) == 0:  # split gives one part of nothing
+            continue
         real = rows[at[:, -2]] & keys[at[:, -1]]
         found = seen(at) & real
         empty, full = ~found.flatten(1).any(1), (found == real).flatten(1).all(1)
@@ -86,6 +88,11 @@ def by_rule(sizes: Sizes, some: Tensor, whole: Tensor, rule: Rule) -> Tiled:
     return evaluate(sizes, some, whole, seen)
 
 
+def _numbers(count: int) -> Tensor:
+    """Shapes are made on the CPU, whatever the default device is."""
+    return torch.arange(count, dtype=torch.int64, device="cpu")
+
+
 def _ends(of_each: Tensor, size: int) -> tuple[Tensor, Tensor]:
     """The least and the largest of each `size` neighbours."""
     missing = -of_each.shape[0] % size
@@ -96,11 +103,11 @@ def _ends(of_each: Tensor, size: int) -> tuple[Tensor, Tensor]:
 def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled:
     """Query i sees the keys [begin[i], end[i]), and of the first ones those below end[i]."""
     if sizes.rows == 0 or sizes.keys == 0:
-        nothing = torch.zeros(sizes.grid, dtype=torch.bool)
-        return Tiled(nothing, nothing, _no_tiles(sizes, None))
+        nothing = torch.zeros(sizes.grid, dtype=torch.bool, device="cpu")
+        return Tiled(nothing, nothing, _no_tiles(sizes, "cpu"))
     begin, end = begin.int(), end.int()
     begins, ends = _ends(begin, sizes.high), _ends(end, sizes.high)
-    left = torch.arange(sizes.grid[1]) * sizes.wide
+    left = _numbers(sizes.grid[1]) * sizes.wide
     right = (left + sizes.wide).clamp(max=sizes.keys)
     reached = left < ends[1][:, None]
     some = reached & ((right > begins[0][:, None]) | (left < first))
@@ -110,21 +117,21 @@ def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled
 
 def band(sizes: Sizes, left: int, right: int, first: int, shift: int) -> Tiled:
     """As sa.attention's: key i + shift stands beside query i; left, right: 0 is no limit."""
-    beside = torch.arange(sizes.rows) + shift
+    beside = _numbers(sizes.rows) + shift
     end = (beside + right if right else torch.full_like(beside, sizes.keys)).clamp(0, sizes.keys)
     begin = (beside - left + 1 if left else torch.zeros_like(beside)).clamp(min=0)
     return intervals(sizes, begin, end, first)
 
 
 def documents(sizes: Sizes, lengths: Iterable[int], causal: bool) -> Tiled:
-    counts = torch.tensor(list(lengths), dtype=torch.int64)
+    counts = torch.tensor(list(lengths), dtype=torch.int64, device="cpu")
     ends = counts.cumsum(0)
     begin, end = (ends - counts).repeat_interleave(counts), ends.repeat_interleave(counts)
-    return intervals(sizes, begin, torch.arange(sizes.rows) + 1 if causal else end)
+    return intervals(sizes, begin, _numbers(sizes.rows) + 1 if causal else end)
 
 
 def prefix(sizes: Sizes, count: int, shift: int) -> Tiled:
-    end = (torch.arange(sizes.rows) + shift + 1).clamp(count, sizes.keys)
+    end = (_numbers(sizes.rows) + shift + 1).clamp(count, sizes.keys)
     return intervals(sizes, torch.zeros_like(end), end)
 
 
@@ -134,12 +141,13 @@ def strided(sizes: Sizes, stride: int, local: int, causal: bool, shift: int) -> 
     def rule(q: Tensor, k: Tensor) -> Tensor:
         beside = (q + shift).int()
         near = (k > beside - local) & (k < beside + local)
-        return (near | (k % stride == stride - 1)) & ((k <= beside) | torch.tensor(not causal))
+        found = near | (k % stride == stride - 1)
+        return found & (k <= beside) if causal else found
 
     if sizes.rows == 0 or sizes.keys == 0:
-        return intervals(sizes, torch.zeros(sizes.rows), torch.zeros(sizes.rows))
-    first, last = (end + shift for end in _ends(torch.arange(sizes.rows), sizes.high))
-    left = torch.arange(sizes.grid[1]) * sizes.wide
+        return intervals(sizes, _numbers(sizes.rows), _numbers(sizes.rows))
+    first, last = (end + shift for end in _ends(_numbers(sizes.rows), sizes.high))
+    left = _numbers(sizes.grid[1]) * sizes.wide
     right = (left + sizes.wide).clamp(max=sizes.keys)
     has_last = right // stride > left // stride
     some = has_last | ((right > first[:, None] - local + 1) & (left < last[:, None] + local))
@@ -163,7 +171,7 @@ def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]
         return token // (height * width), token // width % height, token % width
 
     def rule(q: Tensor, k: Tensor) -> Tensor:
-        seen = torch.ones((), dtype=torch.bool)
+        seen = torch.ones((), dtype=torch.bool, device="cpu")
         for at, to, reach, most in zip(place(q.int()), place(k), window, size, strict=True):
             begin, end = _reach(at, reach, most)
             seen = seen & (to >= begin) & (to < end)
@@ -171,7 +179,7 @@ def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]
 
     def spans(block: int) -> list[tuple[Tensor, Tensor]]:
         """The first and the last frame, line and column of each block; all of them, where it goes beyond a frame, or a line."""
-        first = torch.arange(-(-sizes.rows // block)) * block
+        first = _numbers(-(-sizes.rows // block)) * block
         ends = list(zip(place(first), place((first + block - 1).clamp(max=sizes.rows - 1)), strict=True))
         for i in (1, 2):
             same = torch.stack([a == b for a, b in ends[:i]]).all(0)
@@ -179,7 +187,7 @@ def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]
             ends[i] = torch.where(same, a, 0), torch.where(same, b, size[i] - 1)
         return ends
 
-    some = torch.ones(sizes.grid, dtype=torch.bool)
+    some = torch.ones(sizes.grid, dtype=torch.bool, device="cpu")
     for (first, last), (left, right), reach, most in zip(spans(sizes.high), spans(sizes.wide), window, size, strict=True):
         some &= (right >= _reach(first, reach, most)[0][:, None]) & (left < _reach(last, reach, most)[1][:, None])
     return by_rule(sizes, some, torch.zeros_like(some), rule)
@@ -190,24 +198,11 @@ def picture(seen: Tensor, columns: int) -> str:
     down, across = seen.shape
     wide = min(2 * columns, across) + min(2 * columns, across) % 2
     high = max(4, -(-round(wide * down / max(across, 1)) // 4) * 4)
-    dots = torch.zeros(high, wide, dtype=torch.bool)
+    dots = torch.zeros(high, wide, dtype=torch.bool, device="cpu")
     at = seen.cpu().nonzero()
     dots[at[:, 0] * high // max(down, 1), at[:, 1] * wide // max(across, 1)] = True
-    weights = torch.tensor([[1, 8], [2, 16], [4, 32], [64, 128]])
+    weights = torch.tensor([[1, 8], [2, 16], [4, 32], [64, 128]], dtype=torch.int64, device="cpu")
     cells = (dots.view(high // 4, 4, wide // 2, 2) * weights[:, None, :]).sum((1, 3))
     lines = ["".join(chr(0x2800 + int(cell)) for cell in line) for line in cells]
     edge = "─" * (wide // 2)
     return "\n".join([f"┌{edge}┐", *(f"│{line}│" for line in lines), f"└{edge}┘"])
-
-
-def flex_pairs(mask_mod: Any, batch: Tensor, head: Tensor, queries: Tensor, keys: Tensor) -> Tensor:
-    """What a mask_mod of FlexAttention says of pairs, each of which it is asked for by broadcasting."""
-    try:
-        seen = mask_mod(batch, head, queries, keys)
-        if not isinstance(seen, Tensor):
-            seen = torch.tensor(seen)
-        if seen.dtype is not torch.bool:
-            raise TypeError(f"it gives {seen.dtype}, not booleans")
-        return seen.broadcast_to(torch.broadcast_shapes(batch.shape, queries.shape, keys.shape)).to(queries.device)
-    except Exception as error:
-        raise ValueError(f"mask_mod: cannot be evaluated on tensors of queries and keys: {error}") from error

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _ops
 from ._bsr import BSR, DTYPES, is_dense, kind_of, outside_transforms
@@ -32,15 +33,18 @@ def as_bsr(matrix: Any, name: str = "A") -> BSR | None:
     raise TypeError(f"{name}: must be torch.sparse_bsr, sa.BSR, a SciPy matrix or a dense tensor, not {type(matrix).__name__}")
 
 
+_known: WeakIdKeyDictionary = WeakIdKeyDictionary()  # beside the tensors, not on them: what is on a tensor is saved with it
+
+
 def _components_of(matrix: Tensor) -> BSR:
-    """Of a torch.sparse_bsr tensor; kept with it as long as PyTorch counts no change, and not at all where it counts none."""
-    if matrix.is_inference():
+    """Of a torch.sparse_bsr tensor; kept as long as it lives and PyTorch counts no change, and not at all where it counts none."""
+    if matrix.is_inference() or torch.compiler.is_compiling():
         return BSR.from_torch(matrix)
-    kept = getattr(matrix, "_sparse_autotune", None)
+    kept = _known.get(matrix)
     state = (matrix._version, matrix.requires_grad and torch.is_grad_enabled())
     if kept is None or kept[0] != state:
         kept = (state, BSR.from_torch(matrix))
-        matrix._sparse_autotune = kept  # type: ignore[attr-defined]
+        _known[matrix] = kept
     return kept[1]
 
 
@@ -67,7 +71,7 @@ def check_out(out: Any) -> None:
 
 
 def check_into(graded: bool, out: Tensor) -> None:
-    if graded or out.requires_grad:
+    if graded or (out.requires_grad and torch.is_grad_enabled()):
         raise RuntimeError("out: a product that writes into a tensor has no gradient; use torch.no_grad()")
     if not _ops.is_compiling() and out.is_neg():
         raise ValueError("out: must not be a tensor that is negated when it is read (torch.Tensor.is_neg)")
@@ -90,7 +94,7 @@ def _product(sparse: BSR, dense: Tensor, flags: int, bias: Tensor | None, activa
         return _activated(sparse, values, dense, flags, bias, activation, out)
     except RuntimeError as error:
         sparse_name, dense_name = ("B", "A") if flags & RIGHT else ("A", "B")
-        raise _ops.named(error, dense=dense_name, **{part: f"{sparse_name}.{part}" for part in _PARTS}) from None
+        raise _ops.named(error, dense=dense_name, b=dense_name, d="out", **{part: f"{sparse_name}.{part}" for part in _PARTS}) from None
 
 
 def _activated(sparse: BSR, values: Tensor, dense: Tensor, flags: int, bias: Tensor | None, activation: str | None, out: Tensor | None) -> Tensor:
@@ -199,4 +203,4 @@ def sddmm(pattern: Any, X: Tensor, Y: Tensor, *, assume_finite: bool = False) ->
     try:
         return sparse.with_values(_ops.sddmm(X, Y, sparse.row_offsets, sparse.col_indices, rows, cols, high, wide, flags))
     except RuntimeError as error:
-        raise _ops.named(error, x="X", y="Y", **{part: f"pattern.{part}" for part in _PARTS}) from None
+        raise _ops.named(error, x="X", y="Y", d="the result", **{part: f"pattern.{part}" for part in _PARTS}) from None

@@ -30,10 +30,10 @@ def check_activation(activation: Any) -> None:
 
 
 def named(error: RuntimeError, **names: str) -> RuntimeError:
-    """A refusal of the operators in the caller's words: `names` gives what the caller calls their arguments. Other errors stay as they
-    are."""
+    """A refusal of the operators, or of the library, in the caller's words: `names` gives what the caller calls their arguments. Other
+    errors stay as they are."""
     text = str(error)
-    if type(error) is not RuntimeError or not re.match(rf"sparse_autotune: ({'|'.join(names)}):", text):
+    if type(error) is not RuntimeError or not re.match(rf"sparse_autotune: ({'|'.join(names)})\b", text):
         return error
     return RuntimeError(re.sub(rf"\b({'|'.join(names)})\b", lambda found: names[found[0]], text))
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Effort = Literal["measure", "estimate", "exhaustive"]
-Unknown = Literal["tune", "estimate", "fail", "tune_each", "nearest"]
+Unknown = Literal["tune", "estimate", "fail", "tune_each", "nearest", "in_place"]
 
 
 class Changes(TypedDict, total=False):
@@ -24,14 +24,14 @@ class Changes(TypedDict, total=False):
     unknown: Unknown
     warm: bool
     budget_s: float
-    only: str
-    exclude: str
-    choice: str
+    only: str | None
+    exclude: str | None
+    choice: str | None
     store: str | os.PathLike[str] | None
 
 
 _EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
-_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3, "nearest": 4}
+_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3, "nearest": 4, "in_place": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _apply(options: Options) -> None:
         raise ValueError(f"budget_s: must be from 0 to 86400, not {options.budget_s}")
     for name in ("only", "exclude", "choice"):
         if not isinstance(getattr(options, name), str):
-            raise TypeError(f"{name}: must be a text, not {getattr(options, name)!r}")
+            raise TypeError(f"{name}: must be a text or None, not {getattr(options, name)!r}")
     if options.store is not None and not isinstance(options.store, (str, os.PathLike)):
         raise TypeError(f"store: must be a path, a text or None, not {options.store!r}")
     store = None if options.store is None else os.fspath(options.store)
@@ -82,9 +82,10 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
     unknown: what a product of an unknown class does: "tune" (the default: measure, but for another number of tokens of a layer that is known, which
     takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail", "nearest" (fail,
-    unless such a layer is known).
+    unless such a layer is known), "in_place" (nobody waits: the product's own next calls are made by a few candidates in turn, until the fastest is known;
+    the last bits may differ from call to call meanwhile. On the CPU; on a GPU it is "tune").
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
-    only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says.
+    only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says. None or "" takes each of them back.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.
     """
     before = _current
@@ -92,7 +93,10 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     for name in changes:
         if name not in names:
             raise TypeError(f"set_options: unknown option {name!r}; there are {', '.join(sorted(names))}")
-    _apply(dataclasses.replace(before, **changes))
+    for name in ("only", "exclude", "choice"):
+        if name in changes and changes[name] is None:  # type: ignore[literal-required]
+            changes[name] = ""  # type: ignore[literal-required]
+    _apply(dataclasses.replace(before, **changes))  # type: ignore[arg-type]
     return before
 
 

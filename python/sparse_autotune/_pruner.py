@@ -8,7 +8,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, norms_of
+from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, check_numbers, norms_of
 from ._linear import SparseLinear, activation_of, check_here, check_model, check_replaced, linears, replace_data, replace_modules
 from ._pretrained import describe
 
@@ -171,12 +171,19 @@ def _check(model: nn.Module, dense: dict[str, nn.Linear], sparse: dict[str, Spar
     weights = {name: linear.weight for name, linear in dense.items()} | {name: layer.values for name, layer in sparse.items()}
     for name, weight in weights.items():
         check_here(f"model: {name!r}", weight)
+        check_numbers(f"model: the weight of {name!r}", weight)
         if users[id(weight)] > 1:
             raise ValueError(f"model: another module uses the weight of {name!r}, too; leave it out with filter")
         if optimizers and weight.requires_grad and id(weight) not in held:
             raise ValueError(f"optimizer: does not hold the weight of {name!r}; was it made before the layer?")
     for name, linear in dense.items():
         _check_states(optimizers, linear.weight, name, whole=True)
+
+
+_RESUMED = (
+    ". It looks like that of blocks: where a run goes on from a checkpoint, make the layers first, by sa.to_block_sparse(model, 1.0, block); then "
+    "load the model, the optimizer and, into a BlockPruner without block, the pruner"
+)
 
 
 def _check_states(optimizers: list[torch.optim.Optimizer], parameter: Tensor, name: str, whole: bool) -> None:
@@ -191,8 +198,9 @@ def _check_states(optimizers: list[torch.optim.Optimizer], parameter: Tensor, na
             elif value is None or isinstance(value, (bool, int, float, str)):
                 continue
             kind = f"a tensor {list(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
+            hint = _RESUMED if whole and isinstance(value, Tensor) and value.dim() == 3 else ""
             raise ValueError(
-                f"optimizer: {type(optimizer).__name__} keeps {key!r}, {kind}, of {name!r}, which cannot move with blocks of {list(parameter.shape)}"
+                f"optimizer: {type(optimizer).__name__} keeps {key!r}, {kind}, of {name!r}, which cannot move with blocks of {list(parameter.shape)}{hint}"
             )
 
 
@@ -214,7 +222,7 @@ def _blockwise(linear: nn.Linear, block: tuple[int, int], optimizers: list[torch
     """A SparseLinear of density 1 on a layer's own parameters."""
     high, wide = block
     grid = (-(-linear.out_features // high), -(-linear.in_features // wide))
-    everything = torch.ones(grid, dtype=torch.bool)
+    everything = torch.ones(grid, dtype=torch.bool, device="cpu")
     options: dict[str, Any] = dict(activation=activation_of(linear), device=linear.weight.device, dtype=linear.weight.dtype)
     made = SparseLinear(linear.in_features, linear.out_features, block, bias=False, pattern=everything, **options)
     weight = cast(nn.Parameter, linear.weight)

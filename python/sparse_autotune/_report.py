@@ -57,8 +57,10 @@ class Report:
     problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen: the
     name, or None. choice: the chosen candidate as set_options(choice=...) takes it. provisional: None where the evidence is finished; else
     why a later tuning of the class measures again: "interrupted", "budget" (it ended before interleaved rounds had decided) or "load"
-    (other programs used the processors). summary: why it won; its sentence on dense multiplication is of the fastest dense row, PyTorch's
-    among them, which is also the one that the column "x dense" is over.
+    (other programs used the processors). origin: whose evidence it is, where nothing was measured of the problem's class ("nearest class,
+    of n=64", "from the bundle, of NVIDIA H200"), else None. foreign: whether it is another class's; its times are not this problem's then,
+    and there are no rates. summary: why it won; its sentence on dense multiplication is of the fastest dense row, PyTorch's among them,
+    which is also the one that the column "x dense" is over.
     """
 
     def __init__(self, found: dict[str, Any]):
@@ -75,6 +77,8 @@ class Report:
         self.from_store = bool(found["from_store"])
         self.tuning_s: float = found["tuning_s"]
         self.provisional: str | None = found["provisional"]
+        self.origin: str | None = found.get("origin")
+        self.foreign = bool(found.get("foreign"))
         self._told: str = found["summary"] or ""
         self.class_key: str = found["class_key"]
         self._version, self._commit = found["sparsek"], found["commit"]
@@ -93,7 +97,7 @@ class Report:
             best["ratios"] = {name: r for name, c in reversed(others.items()) if (r := _ratio(c, best)) is not None}
 
     def _add_rates(self, row: dict[str, Any]) -> None:
-        us = row.get("median_us")
+        us = None if self.foreign and row["kind"] != "peer" else row.get("median_us")
         row["tflops"] = self._flops / us * 1e-6 if us else None
         row["dense_equivalent_tflops"] = self._dense_flops / us * 1e-6 if us else None
 
@@ -120,8 +124,8 @@ class Report:
         """In the shape of `sparsek bench --json`: one entry in results."""
         drop = ("samples_us", "predicted_us")
         candidates = [{k: v for k, v in c.items() if k not in drop} for c in self.candidates]
-        found = dict(chosen=self.chosen, from_store=self.from_store, provisional=self.provisional, tuning_s=self.tuning_s)
-        result = dict(problem=self.problem, **found, candidates=candidates)
+        whose = dict(chosen=self.chosen, from_store=self.from_store, origin=self.origin, foreign=self.foreign)
+        result = dict(problem=self.problem, **whose, provisional=self.provisional, tuning_s=self.tuning_s, candidates=candidates)
         now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         head = dict(schema=1, sparsek=self._version, commit=self._commit, date=now, command="sparse_autotune")
         return dict(**head, device=self.device, results=[result])
@@ -136,6 +140,8 @@ class Report:
         if p["batch"] > 1:
             what += f", batch of {p['batch']}"
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
+        if self.foreign:
+            when = f"{self.origin}: measured there, and no times of this problem"
         if self.provisional:
             when += f", provisional: {self.provisional}"
         return f"{what}\n{self.device['name']}, {self.device['threads']} threads, {p['cache']} operands; {when}"
@@ -148,7 +154,7 @@ class Report:
     @property
     def summary(self) -> str:
         dense = self._dense()
-        if dense is None:
+        if dense is None or self.foreign:
             return self._told
         told = f"{dense['name']} {dense['params']}".strip() + f" at {_number(dense['median_us'])} us"
         best = self._best["median_us"] if self._best else None
@@ -165,20 +171,26 @@ class Report:
         for c in timed:
             note = "" if c["status"] == "ok" and not c["why"] else f"{c['status']}{': ' + c['why'] if c['why'] else ''}"
             bar = "█" * max(1, round(_BAR * fastest / c["median_us"]))
-            times = f"{dense / c['median_us']:.2f}" if dense else ""
+            times = f"{dense / c['median_us']:.2f}" if dense and not self.foreign else ""
             mark = "> " if c is self._best else "  "
-            gflops = _number(1e3 * c["tflops"])
+            gflops = _number(1e3 * c["tflops"]) if c["tflops"] else ""
             rows.append([mark + c["name"], c["params"], _number(c["median_us"]), "±" + _number(c["spread_us"]), gflops, times, note or bar])
         return rows
 
     _HEAD = ["  kernel", "params", "median us", "spread", "GFLOP/s", "x dense", ""]
 
+    def _table(self) -> list[list[str]]:
+        """Head and rows; of another class's evidence without the columns of rates."""
+        shown = [0, 1, 2, 3, 6] if self.foreign else range(7)
+        return [[row[i] for i in shown] for row in (self._HEAD, *self._rows())]
+
     def __str__(self) -> str:
-        rows = [self._HEAD, *self._rows()]
-        widths = [max(len(r[i]) for r in rows) for i in range(7)]
+        rows = self._table()
+        last = len(rows[0]) - 1
+        widths = [max(len(r[i]) for r in rows) for i in range(last + 1)]
         lines = [self._heading(), ""]
         for row in rows:
-            cells = [cell.ljust(w) if i in (0, 1, 6) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
+            cells = [cell.ljust(w) if i in (0, 1, last) else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))]
             lines.append("  ".join(cells).rstrip())
         absent = [c for c in self.candidates if not c["median_us"] and c["kind"] == "peer"]
         lines += [f"  {c['name']}: {c['why']}" for c in absent]
@@ -187,9 +199,10 @@ class Report:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th style='text-align:left'>{html.escape(h.strip())}</th>" for h in self._HEAD)
+        names, *rows = self._table()
+        head = "".join(f"<th style='text-align:left'>{html.escape(h.strip())}</th>" for h in names)
         body = ""
-        for row in self._rows():
+        for row in rows:
             weight = "bold" if row[0].startswith(">") else "normal"
             body += (
                 f"<tr style='font-weight:{weight}'>" + "".join(f"<td style='text-align:left'>{html.escape(cell.strip('> '))}</td>" for cell in row) + "</tr>"

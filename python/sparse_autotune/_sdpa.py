@@ -10,7 +10,7 @@ from torch._subclasses.functional_tensor import FunctionalTensor
 from torch.nn import Parameter, functional
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
-from . import _ops
+from . import _ops, _originals
 from ._attention import attention, direct_attention, has_gradients, may_be_direct
 from ._block_mask import BlockMask
 from ._ops import AS_QUERY, CAUSAL, TOP_LEFT, forward_ad
@@ -150,7 +150,7 @@ def _readable(mask: Tensor) -> bool:
 def _lengths_of(mask: Tensor) -> Tensor | None:
     """Of [batch, keys], where each item sees its first keys: how many; int32."""
     lengths = mask.sum(-1, dtype=torch.int32)
-    return lengths if torch.equal(mask, torch.arange(mask.shape[-1]) < lengths[:, None]) else None
+    return lengths if torch.equal(mask, torch.arange(mask.shape[-1], device=mask.device) < lengths[:, None]) else None
 
 
 def words_of_mask(mask: Tensor, query: Tensor, key: Tensor) -> Words | None:
@@ -201,6 +201,7 @@ def check_mask(name: str, mask: BlockMask, query: Tensor, key: Tensor) -> None:
         items *= size
     if mask.batch not in (1, items):
         raise ValueError(f"{name}: has lists for {mask.batch} items; it is 1, or the {items} of the batch")
+    mask.check_alone(name, items, heads)
 
 
 def _check_heads(query: Tensor, key: Tensor, value: Tensor, shared: bool) -> None:
@@ -302,6 +303,12 @@ def scaled_dot_product_attention(
         if words is not None:
             made = _as_query(_four(query), _four(key), _four(value), scale, words)
             return made if query.dim() == 4 else made.reshape(*query.shape[:-1], value.shape[-1])
+    if _plain(query) and _plain(key) and _plain(value) and query.dim() > 2 and key.dim() > 2 and value.dim() > 2:
+        if query.shape[-3] == 0:  # by whose number PyTorch's function divides, which may end the process
+            return _originals.matmul(_originals.matmul(query, key.mT), value)
+        for name, operand in (("key", key), ("value", value)):
+            if enable_gqa and operand.shape[-3] == 0:
+                raise ValueError(f"{name}: has 0 heads, which do not divide the {query.shape[-3]} of query")
     dense: Any = attn_mask
     if blocks is not None:
         _check_heads(query, key, value, enable_gqa)
@@ -313,4 +320,4 @@ def scaled_dot_product_attention(
             key, value = (operand.repeat_interleave(heads // operand.shape[-3], -3) for operand in (key, value))
     elif isinstance(attn_mask, Tensor) and key.dim() > 1 and _plain(attn_mask) and attn_mask.is_cuda:
         dense = _along_keys(attn_mask, key.shape[-2])
-    return functional.scaled_dot_product_attention(query, key, value, dense, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
+    return _originals.scaled_dot_product_attention(query, key, value, dense, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 from torch.utils import _pytree
 
-from . import _ops, _pretrained, _sdpa
+from . import _interface_words, _ops, _originals, _pretrained, _sdpa
 from ._attention import attention
 from ._block_mask import BlockMask
 
@@ -20,7 +20,7 @@ MaskMaker = Callable[[nn.Module, Tensor, Tensor], BlockMask | None]
 _ATTRIBUTE = "sparse_autotune_block_mask"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, eq=False)
 class Band:
     """A model's mask in words of sa.attention; what the mask function gives the models, and they the attention function.
 
@@ -90,6 +90,17 @@ class Band:
     def __torch_function__(cls, function: Any, types: Any, given: Any = (), words: Any = None) -> Any:
         given, words = _pytree.tree_map_only(Band, Band.dense, (given, words or {}))
         return function(*given, **words)
+
+
+def _on_dense(name: str) -> Callable[..., Any]:
+    def apply(band: Band, *others: Any) -> Any:
+        return getattr(band.dense(), name)(*(other.dense() if isinstance(other, Band) else other for other in others))
+
+    return apply
+
+
+for _name in "and rand or ror xor rxor invert add radd sub rsub mul rmul truediv rtruediv eq ne lt le gt ge len".split():
+    setattr(Band, f"__{_name}__", _on_dense(f"__{_name}__"))
 
 
 # ------------------------------------------------------------------------------------------------ masks
@@ -251,28 +262,32 @@ def _block_mask(module: nn.Module, query: Tensor, key: Tensor, given: Any) -> Bl
     return mask
 
 
-def _dense(band: Band, blocks: BlockMask | None, extra: Tensor | None, query: Tensor) -> Tensor | None:
-    """All masks as one: booleans, or numbers to add where `extra` is such."""
-    seen = band.pairs(query.device)
-    if blocks is not None:
-        pairs = _sdpa.pairs_of(blocks, query)
-        seen = pairs if seen is None else seen & pairs
+def _both(extra: Tensor | None, seen: Tensor | None) -> Tensor | None:
+    """A mask and the pairs that are seen, as one: booleans, or numbers to add where `extra` is such."""
     if extra is None or seen is None:
         return extra if seen is None else seen
     return extra & seen if extra.dtype is torch.bool else extra.masked_fill(~seen, -torch.inf)
 
 
+def _dense(band: Band, blocks: BlockMask | None, extra: Tensor | None, query: Tensor) -> Tensor | None:
+    """All masks as one."""
+    seen = band.pairs(query.device)
+    if blocks is not None:
+        seen = _both(_sdpa.pairs_of(blocks, query), seen)
+    return _both(extra, seen)
+
+
 def _formula(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float, scale: float | None, softcap: float, sinks: Tensor | None
 ) -> Tensor:
-    """What PyTorch's function does not compute: a soft cap, and a score of each head (sinks) that takes part in the sum."""
+    """What PyTorch's function does not compute: a soft cap, and scores beside those of keys (sinks) that take part in the sum."""
     scores = query @ key.mT * (query.shape[-1] ** -0.5 if scale is None else scale)
     if softcap:
         scores = softcap * torch.tanh(scores / softcap)
     if mask is not None:
         scores = scores.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else scores + mask
     if sinks is not None:
-        column = sinks.to(scores.dtype).view(1, -1, 1, 1).expand(*scores.shape[:-1], 1)
+        column = sinks.to(scores.dtype).unsqueeze(-1).expand(*scores.shape[:-1], 1)
         scores = torch.cat([scores, column], -1)
     weights = scores.softmax(-1, dtype=torch.float64 if scores.dtype is torch.float64 else torch.float32)
     if mask is not None and sinks is None:
@@ -290,7 +305,32 @@ def _by_pytorch(
     if softcap or sinks is not None:
         return _formula(query, key, value, mask, dropout, scale, softcap, sinks)
     shared = key.shape[1] != query.shape[1]
-    return functional.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale, enable_gqa=shared)
+    return _originals.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scale, enable_gqa=shared)
+
+
+def _masks(module: nn.Module, query: Tensor, key: Tensor, mask: Any, is_causal: bool | None, bias: Tensor | None) -> tuple[Band, Tensor | None]:
+    """What a model's mask says in words, and what no words say, booleans or numbers to add; the latter with the bias of positions."""
+    queries, keys = query.shape[2], key.shape[2]
+    if isinstance(mask, Band):
+        if (mask.queries, mask.keys) == (queries, keys):
+            return mask, bias
+        if mask.queries not in (1, queries) or mask.keys not in (1, keys):
+            raise ValueError(
+                f"attention_mask: is for {mask.queries} queries and {mask.keys} keys, and {type(module).__name__} has {queries} and {keys}, having "
+                'added some; attn_implementation="eager" of this model knows which are seen'
+            )
+        if mask.pairs("cpu") is None:
+            return Band(query.shape[0], queries, keys), bias
+        mask = mask.dense()  # which broadcasts
+    if mask is None:  # all keys, as with "eager": module.is_causal is for functions whose causal masks become None, and here they do not
+        causal = bool(is_causal) and queries > 1
+        return Band(query.shape[0], queries, keys, causal, diagonal="top_left" if causal else None), bias
+    if not isinstance(mask, Tensor):
+        raise TypeError(f'attention_mask: must be a tensor or None, not {type(mask).__name__}; attn_implementation="eager" of this model may take it')
+    band = Band(query.shape[0], queries, keys)
+    if bias is None:
+        return band, mask
+    return band, bias.masked_fill(~mask, -torch.inf) if mask.dtype is torch.bool else bias + mask
 
 
 def sparse_autotune_attention(
@@ -306,31 +346,24 @@ def sparse_autotune_attention(
     s_aux: Tensor | None = None,
     position_bias: Tensor | None = None,
     block_mask: Any = None,
-    **_rest: Any,
+    **rest: Any,
 ) -> tuple[Tensor, None]:
     """The attention function of register_with_transformers. query: [batch, heads, queries, depth]; gives [batch, queries, heads, depth]."""
-    queries, keys = query.shape[2], key.shape[2]
+    said = _interface_words.read(module, query, key, s_aux, rest)
+    cap = _interface_words.cap(softcap)
+    _interface_words.check_bias(position_bias, query, key)
     blocks = _block_mask(module, query, key, block_mask)
-    band, extra = attention_mask, position_bias
-    if not isinstance(band, Band):
-        if attention_mask is None:  # then causality is the module's, as with "sdpa"
-            causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal) and queries > 1
-            band = Band(query.shape[0], queries, keys, causal, diagonal="top_left" if causal else None)
-        else:
-            band, extra = Band(query.shape[0], queries, keys), attention_mask
-            if position_bias is not None:
-                boolean = attention_mask.dtype is torch.bool
-                extra = position_bias.masked_fill(~attention_mask, -torch.inf) if boolean else position_bias + attention_mask
-    cap = 0.0 if softcap is None else float(softcap)
+    band, extra = _masks(module, query, key, attention_mask, is_causal, position_bias)
+    extra = _both(extra, said.pairs)
     words = _words(query, key, value, band, blocks, extra, dropout)
     if words is None:
-        made = _by_pytorch(query, key, value, _dense(band, blocks, extra, query), dropout, scaling, cap, s_aux)
+        made = _by_pytorch(query, key, value, _dense(band, blocks, extra, query), dropout, scaling, cap, said.sinks)
         return made.transpose(1, 2).contiguous(), None
     rows = [tensor.transpose(1, 2) for tensor in (query, key, value)]
-    if s_aux is None:
+    if said.sinks is None:
         return attention(*rows, scale=scaling, softcap=cap, layout="bshd", **words), None
     o, lse = attention(*rows, scale=scaling, softcap=cap, layout="bshd", return_lse=True, **words)
-    share = torch.sigmoid(lse - s_aux.to(lse.dtype).view(1, -1, 1))  # of the sum of exponentials, to which the sink adds its own
+    share = torch.sigmoid(lse - said.sinks.to(lse.dtype))  # of the sum of exponentials, to which the sink adds its own
     return o * share.transpose(1, 2).unsqueeze(-1).to(o.dtype), None
 
 
@@ -350,7 +383,8 @@ def _words(query: Tensor, key: Tensor, value: Tensor, band: Band, blocks: BlockM
 
 def register_with_transformers(name: str = "sparse_autotune") -> None:
     """Makes sa.attention an attention implementation of Hugging Face transformers: attn_implementation="sparse_autotune" of a model; and
-    lets from_pretrained load models that sa.to_block_sparse made and save_pretrained saved.
+    lets from_pretrained load models that sa.to_block_sparse made and save_pretrained saved. Importing sparse_autotune does both, at once or
+    when transformers' models are imported; so a call is needed only for another name, or to learn why it cannot be.
 
     name: what the models call it. A second call changes nothing. ImportError where transformers is not installed, or older than 4.57.
 
@@ -358,6 +392,11 @@ def register_with_transformers(name: str = "sparse_autotune") -> None:
     for which no dense mask is made; so is padding on the right. Other masks (padding on the left, packed sequences, chunks, images) are
     dense, and PyTorch's function computes with them, as it does where dropout or, on CUDA without a mask of blocks, gradients are wanted.
     Weights are not returned.
+
+    What else a model hands to its attention function is obeyed: keys or blocks of keys that an indexer chose (indices, block_indices), learned sinks of
+    each query (sinks), biases of positions, ends of sequences in one row (cu_seq_lens_q). Or it needs nothing here, as the mask has it (sliding_window).
+    What is not understood is refused by name: ValueError, where output_attentions is wanted, where a model adds keys beside its mask, and for a keyword
+    that is new, whether its layer adds it or model(...) was called with it; attn_implementation="eager" of that model does what the model adds.
 
     A mask of blocks is added by sa.set_block_mask, or for one call by model(..., block_mask=mask), where the model passes its words on.
     """

@@ -183,6 +183,7 @@ def _copy_into(weight: SparseWeight, source: Tensor, non_blocking: bool = False)
         source.bsr.nnzb,
     ):
         raise ValueError(f"copy_: {source} does not fit into {weight}; load_state_dict(..., assign=True) takes another pattern")
+    source.bsr.check_indices()
     for name in ("bsr_row_offsets", "bsr_col_indices", "bsr_values"):
         getattr(weight, name).copy_(getattr(source, name), non_blocking)
     return weight
@@ -193,6 +194,8 @@ _PRODUCTS: dict[Any, Callable[..., Any]] = {
     torch.nn.functional.linear: _linear,
     torch.matmul: _matmul,
     torch.mm: _mm,
+    torch.sparse.mm: _mm,
+    torch.sparse.addmm: _addmm,
     torch.mv: _mv,
     torch.addmm: _addmm,
     Tensor.matmul: _matmul,

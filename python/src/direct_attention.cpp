@@ -100,7 +100,7 @@ bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, boo
 {
     const int64_t head = rows_first ? 2 : 1, row = rows_first ? 1 : 2;
     for (const Tensor *t : {&q, &k, &v})
-        if (device_type(*t) != aoti_torch_device_type_cpu() || !is_strided(*t) || t->dim() != 4)
+        if (device_type(*t) != aoti_torch_device_type_cpu() || !is_strided(*t) || t->dim() != 4 || !has_memory_here(*t))
             return false;
     const int32_t dtype = dtype_of(q);
     if (!has_dtype(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)

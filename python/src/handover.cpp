@@ -61,7 +61,9 @@ bool has_memory_here(const Tensor &tensor)
 {
     int32_t type = 0;
     STABLE_TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(tensor.get(), &type));
-    return type == aoti_torch_device_type_cpu() || type == aoti_torch_device_type_cuda();
+    if (type != aoti_torch_device_type_cpu() && type != aoti_torch_device_type_cuda())
+        return false;
+    return tensor.numel() == 0 || tensor.const_data_ptr() != nullptr; /* zeros of some derivatives have none */
 }
 
 std::optional<Tensor> from_python(PyObject *object)

@@ -1,7 +1,7 @@
 #include "report.h"
 
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <stdexcept>
 
@@ -24,10 +24,11 @@ class Json {
     Json &key(const char *name) { return string(name), text_ += ':', *this; }
     Json &number(double value)
     {
-        char buffer[40] = "null";
-        if (std::isfinite(value))
-            std::snprintf(buffer, sizeof buffer, "%.17g", value);
-        return comma(), text_ += buffer, *this;
+        char digits[40]; /* as %.17g, of which to_chars makes the same in every locale */
+        comma();
+        if (!std::isfinite(value))
+            return text_ += "null", *this;
+        return text_.append(digits, std::to_chars(digits, digits + sizeof digits, value, std::chars_format::general, 17).ptr), *this;
     }
     Json &boolean(bool value) { return comma(), text_ += value ? "true" : "false", *this; }
     Json &string(const char *value)
@@ -37,12 +38,11 @@ class Json {
             return text_ += "null", *this;
         text_ += '"';
         for (const char *c = value; *c != '\0'; c++) {
-            char escape[8];
-            std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned char>(*c));
+            const unsigned char byte = static_cast<unsigned char>(*c);
             if (*c == '"' || *c == '\\')
                 text_ += '\\', text_ += *c;
-            else if (static_cast<unsigned char>(*c) < 0x20)
-                text_ += escape;
+            else if (byte < 0x20)
+                text_ += "\\u00", text_ += static_cast<char>('0' + byte / 16), text_ += "0123456789abcdef"[byte % 16];
             else
                 text_ += *c;
         }
@@ -250,6 +250,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     json.key("dense_flops").number(described.numbers.dense_flops);
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
     json.key("provisional").string(provisional_name(info.provisional));
+    json.key("origin").string(info.origin).key("foreign").boolean(info.foreign != 0);
     json.key("measured_at")
         .number(static_cast<double>(info.measured_at))
         .key("class_key")

@@ -320,15 +320,17 @@ std::string in_python(std::string text)
         {"spk_matrix_canonicalize sums duplicates", "sa.BSR.from_scipy sums duplicates"},
         {"spk_matrix_canonicalize sorts them", "sa.BSR.from_scipy sorts them"},
         {"args.offsets", "offs"},
-        {"args.query_ends", "query_ends"},
-        {"args.key_ends", "key_ends"},
-        {"args.page_table", "page_table"},
-        {"args.tile_numbers", "tile_numbers"},
         {"--fresh (options.fresh)", "sa.tune(..., fresh=True)"},
     };
     for (const auto &[theirs, ours] : words)
         if (const size_t at = text.find(theirs); at != std::string::npos)
             text.replace(at, std::strlen(theirs), ours);
+    for (size_t at; (at = text.find("args.")) != std::string::npos;) /* of C's structs; operators and fronts have the same words */
+        text.erase(at, std::strlen("args."));
+    for (size_t at; (at = text.find(" [0x")) != std::string::npos;) { /* addresses of overlapping arrays */
+        const size_t end = text.find(']', at);
+        text.erase(at, end == std::string::npos ? end : end - at + 1);
+    }
     return text;
 }
 

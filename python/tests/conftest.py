@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+import pathlib
+import subprocess
 
 import pytest
 import torch
@@ -13,6 +15,8 @@ os.environ["SPARSEK_BUNDLE"] = ""  # what these tests find is their own
 DEVICES = ["cpu"] + (["cuda"] if torch.cuda.is_available() else [])
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.bfloat16]
 TOLERANCE = {torch.float32: 1e-5, torch.float64: 1e-13, torch.float16: 3e-3, torch.bfloat16: 2e-2}
+
+PROGRAM = pathlib.Path(sa.__file__).with_name("sparsek")  # what the command runs, without an interpreter that imports PyTorch for a second
 
 without_a_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="takes long and says nothing of a GPU: runs where there is none")
 
@@ -39,6 +43,10 @@ def device(request):
 @pytest.fixture(params=DTYPES, ids=lambda d: str(d).split(".")[1])
 def dtype(request):
     return request.param
+
+
+def sparsek(*arguments):
+    return subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, text=True)
 
 
 def random_bsr(rows, cols, block, density=0.4, dtype=torch.float32, device="cpu", batch=(), seed=0):

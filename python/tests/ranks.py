@@ -7,7 +7,7 @@ import sys
 import tempfile
 import traceback
 
-LIMIT_S = 180
+LIMIT_S = 600
 
 
 def _serve(rank, size, folder, pipe):
@@ -20,7 +20,7 @@ def _serve(rank, size, folder, pipe):
     os.environ.pop("MASTER_ADDR", None)
     sa.set_options(store=os.path.join(folder, f"store{rank}.db"), effort="estimate")
     store = dist.FileStore(os.path.join(folder, "rendezvous"), size)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=20))
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=datetime.timedelta(seconds=300))
     while True:
         function, arguments = pipe.recv()
         if function is None:

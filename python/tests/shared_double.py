@@ -46,7 +46,7 @@ class _Handle:
 
 
 class _Files(_shared.Memory):
-    timeout_s = 20.0
+    timeout_s = 300.0
 
     def __init__(self, path, group, size):
         self.group, self.size, self.exchanges = group, size, 0

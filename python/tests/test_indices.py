@@ -52,9 +52,8 @@ def test_wrong_indices_are_refused(reader, wrong):
         READERS[reader](WRONG[wrong]())
 
 
-def test_inspect_refuses_what_is_not_contiguous():
-    with pytest.raises(RuntimeError, match="row_offsets: must be a contiguous tensor"):
-        sa.inspect(strided())
+def test_inspect_takes_what_is_not_contiguous():
+    assert sa.inspect(strided())
 
 
 def test_messages_name_the_place():

@@ -4,12 +4,10 @@ import copy
 import functools
 import io
 import pickle
-import subprocess
-import sys
 
 import pytest
 import torch
-from conftest import close
+from conftest import close, sparsek
 from torch import nn
 from torch.autograd import forward_ad
 from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
@@ -114,8 +112,8 @@ def test_the_command_line_keeps_the_same_blocks(tmp_path, dtype, by):
     blocks = torch.stack([block.flatten()[torch.randperm(15)].view(5, 3) if i % 3 else block for i in range(120)])
     dense = blocks.view(10, 12, 5, 3).transpose(1, 2).reshape(50, 36)[:48, :35].contiguous()
     numpy.save(tmp_path / "dense.npy", dense.numpy())
-    call = [sys.executable, "-m", "sparse_autotune", "convert", tmp_path / "dense.npy", tmp_path / "pruned.safetensors"]
-    subprocess.run([*call, "--block", "5x3", "--prune", "0.4", "--by", by], check=True, capture_output=True)
+    done = sparsek("convert", tmp_path / "dense.npy", tmp_path / "pruned.safetensors", "--block", "5x3", "--prune", "0.4", "--by", by)
+    assert done.returncode == 0, done.stderr
     theirs, ours = sa.BSR.load(tmp_path / "pruned.safetensors"), sa.BSR.from_dense(dense, (5, 3), density=0.4, by=by)
     assert torch.equal(ours.row_offsets, theirs.row_offsets.int()) and torch.equal(ours.col_indices, theirs.col_indices.int())
     assert torch.equal(ours.values, theirs.values)

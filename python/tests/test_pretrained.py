@@ -52,7 +52,7 @@ def test_saved_and_loaded(kind, tmp_path):
     assert len(layers) > 4
     model.save_pretrained(tmp_path)
     found = json.loads((tmp_path / "config.json").read_text())["quantization_config"]
-    assert found["quant_method"] == "sparse_autotune" and set(found["layers"]) == set(layers)
+    assert found["loader"] == "sparse_autotune" and set(found["layers"]) == set(layers)
     loaded, said = type(model).from_pretrained(tmp_path, output_loading_info=True)
     assert not said["missing_keys"] and not said["unexpected_keys"] and not said["mismatched_keys"], said
     for name, layer in layers.items():

@@ -64,7 +64,7 @@ assert torch.equal(a @ b, want)
 
 
 def test_fork(tmp_path):
-    subprocess.run([sys.executable, "-c", FORK, str(tmp_path / "store.db")], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", FORK, str(tmp_path / "store.db")], check=True, timeout=600)
 
 
 class _Items(torch.utils.data.Dataset):

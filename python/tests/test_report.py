@@ -32,6 +32,30 @@ def test_tune_then_explain(measuring):
         a @ torch.randn(80, 34)
 
 
+def test_times_of_another_class_give_no_rates():
+    """As a report has them that the nearest class decided."""
+    from sparse_autotune._report import Report
+
+    def found(foreign):
+        row = dict(name="spmm_portable", params="NV=2", kind="own", status="ok", why=None, median_us=200.0, spread_us=5.0, samples_us=[])
+        dense = row | dict(name="mkl_dense", kind="dense", median_us=900.0)
+        problem = dict(dtype="f32", m=64, n=32, k=64, batch=1, cache="cold", assume_finite=0.0)
+        whose = dict(origin="nearest class, of n=24", foreign=True) if foreign else dict(origin=None, foreign=False)
+        device = dict(name="a CPU", threads=2.0)
+        said = dict(sentence="{m} x {k} times {n}", flops=1e6, dense_flops=1e7, chosen=0.0, from_store=1.0, tuning_s=1.0, provisional=None, summary="It won.")
+        return said | whose | dict(problem=problem, device=device, class_key="v=1", sparsek="0", commit="0", candidates=[row, dense])
+
+    own, other = Report(found(False)), Report(found(True))
+    assert own["spmm_portable"]["tflops"] > 0 and "GFLOP/s" in str(own) and "x dense" in str(own)
+    assert own.origin is None and not own.foreign and "from the store" in str(own)
+    assert other["spmm_portable"]["tflops"] is None and other["spmm_portable"]["dense_equivalent_tflops"] is None
+    for shown in (str(other), other._repr_html_()):
+        assert "GFLOP/s" not in shown and "x dense" not in shown and "4.50" not in shown
+        assert "nearest class, of n=24" in shown and "no times of this problem" in shown
+    result = other.to_dict()["results"][0]
+    assert result["origin"] == "nearest class, of n=24" and result["foreign"] is True
+
+
 def test_provisional_evidence_says_why():
     a, b = random_bsr(1024, 1024, 32), torch.randn(1024, 512)
     report = sa.tune(a, b)  # by estimate: nothing is measured
@@ -63,7 +87,8 @@ def test_benchmark(measuring):
     result = report.to_dict()["results"][0]
     assert result["chosen"] == report.chosen and result["candidates"][0]["name"] == report.chosen
     assert {"name", "params", "hash", "kind", "status", "why", "median_us", "spread_us", "tflops", "ratios"} <= set(result["candidates"][0])
-    assert result["problem"]["nnzb"] == a.nnzb and result["candidates"][0]["ratios"]
+    assert result["problem"]["nnzb"] == a.nnzb
+    assert result["candidates"][0]["ratios"] or report.provisional  # where the budget ended before they met
     text = str(report)
     assert f"> {report.chosen}" in text and "pytorch_dense" in text and report.summary in text
     dense = min((c for c in report.candidates if c["median_us"] and (c["kind"] == "dense" or c["name"] == "pytorch_dense")), key=lambda c: c["median_us"])

@@ -103,7 +103,7 @@ def test_in_the_background(fresh):
     one = layer()
     work = sa.warm_up(one, [8, 300], background=True, patience_s=0.1)
     assert isinstance(work, sa.WarmUp)
-    assert work.wait(60)
+    assert work.wait(600)
     assert work.done == 2
     assert classes(fresh) == 2
     more = sa.warm_up(one, [1000, 2000], background=True, patience_s=100)
@@ -120,7 +120,7 @@ def test_a_warm_up_that_fails(fresh):
     with pytest.raises(RuntimeError, match="broken"):
         sa.warm_up(one, [8])
     with pytest.raises(RuntimeError, match="broken"):
-        sa.warm_up(one, [8], background=True, patience_s=0.1).wait(60)
+        sa.warm_up(one, [8], background=True, patience_s=0.1).wait(600)
 
 
 def test_bad_arguments(fresh):
@@ -159,7 +159,12 @@ def test_explain_says_whose_choice_it_is(fresh):
     A = sa.BSR.from_dense(torch.randn(128, 256), block=16, density=0.2)  # noqa: N806
     sa.matmul(A, torch.randn(256, 64))
     report = sa.explain(A, torch.randn(256, 100))
-    assert "nearest class, of n=64" in str(report)
+    near = report.origin == "nearest class, of n=64"
+    assert near or "busy machine" in report.origin  # then the model decides
+    assert report.origin in str(report)
+    assert report.foreign == near
+    assert not any(c["tflops"] or c["dense_equivalent_tflops"] for c in report.candidates)
+    assert "GFLOP/s" not in str(report) or not near
 
 
 def test_decoder(tmp_path):
@@ -169,7 +174,7 @@ def test_decoder(tmp_path):
         pytest.skip("needs the repository")
     options = ["--device", "cpu", "--tiny", "--prompt", "32", "--context", "16", "--batches", "1,4", "--blocks", "16", "--densities", "25", "--rounds", "2"]
     done = subprocess.run(
-        [sys.executable, bench, *options, "--budget-s", "0.02", "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=100
+        [sys.executable, bench, *options, "--budget-s", "0.02", "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
@@ -187,7 +192,7 @@ def test_pruning(tmp_path):
     if not bench.exists():
         pytest.skip("needs the repository")
     options = ["--steps", "4", "--more", "4", "--batch", "2", "--context", "16", "--width", "32", "--layers", "1", "--blocks", "8", "--densities", "50"]
-    done = subprocess.run([sys.executable, bench, *options, "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=100)
+    done = subprocess.run([sys.executable, bench, *options, "--json", tmp_path / "found.json"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "found.json").read_text())
     assert [row["kind"] for row in found["rows"]] == ["before", "dense", "sparse"]

@@ -1,5 +1,7 @@
 """Whole models of transformers with block-sparse layers: LoRA adapters, tied layers, torch.compile, generation with a static cache."""
 
+import copy
+
 import pytest
 import torch
 from conftest import close
@@ -86,6 +88,88 @@ def test_lora_that_cannot_be(peft):
         sa.register_with_peft("lora")
     with pytest.raises(ValueError, match="use_dora"):
         sa.register_with_peft(peft.LoraConfig(use_dora=True, target_modules=["0"]))
+
+
+def _adapted_layers(model):
+    return sorted({name.split(".lora_")[0].removeprefix("base_model.model.") for name in _adapters(model)})
+
+
+def test_lora_on_all_linear_layers(peft, tmp_path):
+    """Block-sparse ones among them; the last layer is left out, as peft does."""
+    model, inputs = _sparse("llama", filter=lambda name, layer: "mlp" in name or name == "lm_head")
+    wanted = sorted(name for name, layer in model.named_modules() if isinstance(layer, (torch.nn.Linear, sa.SparseLinear)) and name != "lm_head")
+    with pytest.raises(ValueError, match='target_modules="all-linear" finds dense layers alone.*give the model'):
+        sa.register_with_peft(peft.LoraConfig(target_modules="all-linear"))
+    config = sa.register_with_peft(peft.LoraConfig(r=2, target_modules="All-Linear"), model)
+    adapted = peft.get_peft_model(model, config)
+    assert _adapted_layers(adapted) == wanted
+    for p in _adapters(adapted).values():
+        torch.nn.init.normal_(p)
+    adapted.save_pretrained(tmp_path)
+    again = peft.PeftModel.from_pretrained(adapted.unload(), tmp_path, config=sa.register_with_peft(peft.LoraConfig.from_pretrained(tmp_path)))
+    assert _adapted_layers(again) == wanted
+    dense = peft.LoraConfig(r=2, target_modules="all-linear")
+    assert _adapted_layers(peft.get_peft_model(sa.to_dense(again.unload()), dense)) == wanted
+
+
+def test_lora_on_a_classifier(peft):
+    config = transformers.LlamaConfig(vocab_size=50, num_key_value_heads=2, num_labels=16, pad_token_id=0, **SMALL)
+    model = sa.to_block_sparse(transformers.LlamaForSequenceClassification(config), 0.4, 8)
+    assert isinstance(model.score, sa.SparseLinear)
+    made = sa.register_with_peft(peft.LoraConfig(r=2, target_modules="all-linear", task_type="SEQ_CLS"), model)
+    assert made.target_modules and not any("score" in name for name in made.target_modules)
+
+
+@pytest.mark.parametrize(
+    "words,layers",
+    [
+        (dict(target_modules=r".*mlp\.(up|down)_proj"), ["0.mlp.down_proj", "0.mlp.up_proj", "1.mlp.down_proj", "1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], layers_to_transform=[1]), ["1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], exclude_modules=["model.layers.0.mlp.up_proj"]), ["1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], modules_to_save=["gate_proj"]), ["0.mlp.up_proj", "1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], use_rslora=True, lora_alpha=3), ["0.mlp.up_proj", "1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], rank_pattern={"up_proj": 3}), ["0.mlp.up_proj", "1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], init_lora_weights="gaussian"), ["0.mlp.up_proj", "1.mlp.up_proj"]),
+        (dict(target_modules=["up_proj"], init_lora_weights="orthogonal"), ["0.mlp.up_proj", "1.mlp.up_proj"]),
+    ],
+)
+def test_selections_of_lora(peft, words, layers, tmp_path):
+    """Which layers, and beside the dense model of the same weights the same results."""
+    model, inputs = _sparse("llama")
+    dense = sa.to_dense(copy.deepcopy(model))
+    made = [peft.get_peft_model(model, sa.register_with_peft(peft.LoraConfig(r=4, **words))), peft.get_peft_model(dense, peft.LoraConfig(r=4, **words))]
+    assert [name.removeprefix("model.layers.") for name in _adapted_layers(made[0])] == layers
+    for one in made:
+        generator = torch.Generator().manual_seed(3)
+        for p in _adapters(one).values():
+            torch.nn.init.normal_(p, generator=generator)
+    want = _first(made[1](inputs)).detach()
+    close(_first(made[0](inputs)).detach(), want)
+    _first(made[0](inputs)).square().mean().backward()
+    trained = [name for name, p in made[0].named_parameters() if p.requires_grad and p.grad is None]
+    assert not trained
+    made[0].save_pretrained(tmp_path)
+    again = peft.PeftModel.from_pretrained(copy.deepcopy(made[0].unload()), tmp_path, config=sa.register_with_peft(peft.LoraConfig.from_pretrained(tmp_path)))
+    close(_first(again(inputs)).detach(), want)
+
+
+@pytest.mark.parametrize("how", ["pissa", "PiSSA", "pissa_niter_4", "olora", "corda", "loftq", "mica", "lora_ga"])
+def test_initialisations_that_read_the_dense_weight(peft, how):
+    model = torch.nn.Sequential(sa.SparseLinear(32, 48, 8, 0.4))
+    more = dict(loftq_config={"loftq_bits": 4}) if how == "loftq" else {}
+    with pytest.raises(ValueError, match=f"init_lora_weights='{how}' is computed from the dense weight"):
+        peft.get_peft_model(model, sa.register_with_peft(peft.LoraConfig(target_modules=["0"], init_lora_weights=how, **more)))
+
+
+def test_lora_on_parameters(peft):
+    model, _ = _sparse("llama", filter=lambda name, layer: "up_proj" in name)
+    with pytest.raises(ValueError, match=r"target_parameters=\['mlp.up_proj.weight'\] finds dense layers alone.*give the model"):
+        sa.register_with_peft(peft.LoraConfig(target_parameters=["mlp.up_proj.weight"]))
+    with pytest.raises(ValueError, match="target_parameters names 'mlp.up_proj.weight', but 'model.layers.0.mlp.up_proj' is block-sparse"):
+        sa.register_with_peft(peft.LoraConfig(target_parameters=["mlp.up_proj.weight"]), model)
+    sa.register_with_peft(peft.LoraConfig(target_parameters=["mlp.down_proj.weight"]), model)
+    with pytest.raises(ValueError, match="use_qalora needs a dense weight"):
+        peft.get_peft_model(model, sa.register_with_peft(peft.LoraConfig(target_modules=["up_proj"], use_qalora=True)))
 
 
 # ---------------------------------------------------------------------------------------------------- tied layers

@@ -35,23 +35,23 @@ class Deal:
 
     def features_of(self, rank: int) -> Tensor:
         """Which of the whole a rank has, in its order, without padding."""
-        units = torch.tensor(self.units[rank], dtype=torch.int64)
-        return (units[:, None] * self.width + torch.arange(self.width)).flatten()
+        units = torch.tensor(self.units[rank], dtype=torch.int64, device="cpu")
+        return (units[:, None] * self.width + torch.arange(self.width, device="cpu")).flatten()
 
     def places(self) -> tuple[Tensor, Tensor]:
         """The rank of each unit, and its place there."""
         count = sum(map(len, self.units))
-        owner, place = torch.empty(count, dtype=torch.int64), torch.empty(count, dtype=torch.int64)
+        owner, place = (torch.empty(count, dtype=torch.int64, device="cpu") for _ in range(2))
         for rank, mine in enumerate(self.units):
             owner[list(mine)] = rank
-            place[list(mine)] = torch.arange(len(mine))
+            place[list(mine)] = torch.arange(len(mine), device="cpu")
         return owner, place
 
     def order(self) -> Tensor:
         """Where each feature of the whole lies when what the ranks have is put one behind the other."""
         owner, place = self.places()
         first = (owner * self.units_per_rank + place) * self.width
-        return (first[:, None] + torch.arange(self.width)).flatten()
+        return (first[:, None] + torch.arange(self.width, device="cpu")).flatten()
 
     def is_plain(self) -> bool:
         """Whether that is the order of the whole."""
@@ -116,7 +116,7 @@ class Part:
 def part_of(row_offsets: Tensor, col_indices: Tensor, dim: int, given: Deal, rank: int) -> Part:
     """dim: 0 where block rows are dealt, 1 where block columns are. Indices on the CPU."""
     offsets, columns = row_offsets.to(torch.int64), col_indices.to(torch.int64)
-    rows = torch.repeat_interleave(torch.arange(offsets.shape[0] - 1), offsets.diff())
+    rows = torch.repeat_interleave(torch.arange(offsets.shape[0] - 1, device="cpu"), offsets.diff())
     owner, place = given.places()
     unit = rows if dim == 0 else columns
     mine = (owner[unit] == rank).nonzero()[:, 0]
@@ -126,6 +126,6 @@ def part_of(row_offsets: Tensor, col_indices: Tensor, dim: int, given: Deal, ran
     else:
         columns, height = place[columns], offsets.shape[0] - 1
     order = torch.argsort(rows * (int(columns.max()) + 1 if len(columns) else 1) + columns)
-    local = torch.zeros(height + 1, dtype=torch.int32)
+    local = torch.zeros(height + 1, dtype=torch.int32, device="cpu")
     local[1:] = torch.cumsum(torch.bincount(rows, minlength=height), 0)
     return Part(mine[order], local, columns[order].to(torch.int32))

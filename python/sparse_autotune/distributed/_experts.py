@@ -83,7 +83,7 @@ def experts(
     slots_per_rank = pairs if capacity is None else min(capacity, pairs)
     slots = _slots(chosen, each, ranks, slots_per_rank)
     # Each slot's pair, and behind all pairs one of zeros, for slots that stay empty.
-    source = torch.full((ranks * slots_per_rank + 1,), pairs, device=x.device).scatter_(0, slots, torch.arange(pairs, device=x.device))[:-1]
+    source = torch.full((ranks * slots_per_rank + 1,), pairs, dtype=torch.int64, device=x.device).scatter_(0, slots, torch.arange(pairs, device=x.device))[:-1]
     expert = torch.cat([chosen.flatten() % each, chosen.new_full((1,), each)])[source].view(ranks, slots_per_rank)
     doubled = torch.cat([x.unsqueeze(1).expand(-1, chosen.shape[1], -1).flatten(0, 1), x.new_zeros(1, x.shape[1])])
     came = moved(doubled.index_select(0, source).view(ranks, slots_per_rank, -1), move).flatten(0, 1)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Replicate, Shard
 
-from .. import _ops
+from .. import _ops, _state
 from .._linear import SparseLinear, _product
 from ._deal import Deal, Part, part_of
 from ._moves import Copy, moved
@@ -134,6 +134,7 @@ class DealtLinear(SparseLinear):
 
     def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
+        _state.note_shape(destination, prefix, self.whole.shape)
         for name in self._dealt():
             destination[prefix + name] = Stored.of(*self._here(name))
         for name in ("row_offsets", "col_indices"):

@@ -23,7 +23,7 @@ class _Lists:
     @staticmethod
     def of(mask: BlockMask) -> _Lists:
         offsets = mask.offsets.to("cpu", torch.int64)
-        return _Lists(torch.repeat_interleave(torch.arange(len(offsets) - 1), offsets.diff()), mask.columns.to("cpu", torch.int64), mask.grid[0])
+        return _Lists(torch.repeat_interleave(torch.arange(len(offsets) - 1, device="cpu"), offsets.diff()), mask.columns.to("cpu", torch.int64), mask.grid[0])
 
 
 def _part(mask: BlockMask, lists: _Lists, rows: Tensor, columns: Tensor, shape: tuple[int, int], heads: int) -> BlockMask:
@@ -31,13 +31,15 @@ def _part(mask: BlockMask, lists: _Lists, rows: Tensor, columns: Tensor, shape: 
     row, column = rows[lists.rows], columns[lists.columns]
     kept = ((row >= 0) & (column >= 0)).nonzero()[:, 0]
     lines = mask.batch * heads * -(-shape[0] // mask.block[0])
-    offsets = torch.zeros(lines + 1, dtype=torch.int32)
+    offsets = torch.zeros(lines + 1, dtype=torch.int32, device="cpu")
     offsets[1:] = torch.cumsum(torch.bincount(row[kept], minlength=lines), 0)
     device = mask.columns.device
     tiles: tuple[Any, Any] = (None, None)
     if mask.tile_numbers is not None and len(kept):
         tiles = (mask.tile_numbers[kept.to(device)], mask.tile_bits)
-    return BlockMask(offsets.to(device), column[kept].to(device, torch.int32), mask.block, shape, heads, mask.batch, *tiles)
+    made = BlockMask(offsets.to(device), column[kept].to(device, torch.int32), mask.block, shape, heads, mask.batch, *tiles)
+    made.alone = mask.alone
+    return made
 
 
 def _remembered(mask: BlockMask, key: Any, make: Any) -> Any:
@@ -52,13 +54,14 @@ def of_heads(mask: BlockMask, ranks: int, rank: int) -> BlockMask:
 
     def make() -> BlockMask:
         lists, each = _Lists.of(mask), mask.heads // ranks
-        line = torch.arange(mask.batch * mask.heads * lists.down)
+        line = torch.arange(mask.batch * mask.heads * lists.down, device="cpu")
         item, head, row = line // (mask.heads * lists.down), line // lists.down % mask.heads, line % lists.down
         mine = head // each == rank
         rows = torch.where(mine, (item * each + head - rank * each) * lists.down + row, -1)
-        return _part(mask, lists, rows, torch.arange(mask.grid[1]), mask.shape, each)
+        return _part(mask, lists, rows, torch.arange(mask.grid[1], device="cpu"), mask.shape, each)
 
     if mask.heads == 1:
+        mask.check_alone("mask", 1, ranks)
         return mask
     if mask.heads % ranks:
         raise ValueError(f"mask: has lists for {mask.heads} heads, which {ranks} ranks cannot share equally")
@@ -86,15 +89,15 @@ def of_keys(mask: BlockMask, ranks: int, rank: int) -> Keys:
         owner = lists.rows % lists.down // down
         needed = [lists.columns[owner == other].unique() for other in range(ranks)]  # by each rank
         here = lambda of, by: needed[by][needed[by] // across == of]  # noqa: E731
-        sent = [here(rank, other) - rank * across if other != rank else torch.empty(0, dtype=torch.int64) for other in range(ranks)]
-        coming = [here(other, rank) if other != rank else torch.empty(0, dtype=torch.int64) for other in range(ranks)]
-        line = torch.arange(mask.batch * mask.heads * lists.down)
+        sent = [here(rank, other) - rank * across if other != rank else torch.empty(0, dtype=torch.int64, device="cpu") for other in range(ranks)]
+        coming = [here(other, rank) if other != rank else torch.empty(0, dtype=torch.int64, device="cpu") for other in range(ranks)]
+        line = torch.arange(mask.batch * mask.heads * lists.down, device="cpu")
         rows = torch.where(line % lists.down // down == rank, line // lists.down * down + line % lists.down - rank * down, -1)
         shape = (mask.shape[0] // ranks, mask.shape[1] // ranks)
-        own, others = torch.full((mask.grid[1],), -1), torch.full((mask.grid[1],), -1)
-        own[rank * across : (rank + 1) * across] = torch.arange(across)
+        own, others = (torch.full((mask.grid[1],), -1, dtype=torch.int64, device="cpu") for _ in range(2))
+        own[rank * across : (rank + 1) * across] = torch.arange(across, device="cpu")
         come = torch.cat(coming)
-        others[come] = torch.arange(len(come))
+        others[come] = torch.arange(len(come), device="cpu")
         remote = _part(mask, lists, rows, others, (shape[0], len(come) * wide), mask.heads) if len(come) else None
         device = mask.columns.device
         return Keys([part.to(device) for part in sent], [len(part) for part in coming], _part(mask, lists, rows, own, shape, mask.heads), remote)

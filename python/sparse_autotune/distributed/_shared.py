@@ -69,7 +69,7 @@ class Memory:
     def addresses(self) -> Tensor:
         """Of the buffers, for kernels."""
         if self.numbers is None:
-            self.numbers = torch.tensor([buffer.data_ptr() for buffer in self.buffers], device=self.buffers[self.rank].device)
+            self.numbers = torch.tensor([buffer.data_ptr() for buffer in self.buffers], dtype=torch.int64, device=self.buffers[self.rank].device)
         return self.numbers
 
     def view(self, rank: int, first: int, shape: Any, dtype: torch.dtype) -> Tensor:

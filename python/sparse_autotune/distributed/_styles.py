@@ -60,8 +60,8 @@ def _join(given: Deal, mesh: DeviceMesh, device: torch.device) -> Join:
     if given.is_plain():
         return Join(mesh.get_group(), None, None)
     order = given.order()
-    local = torch.full((given.features * given.ranks,), len(order), dtype=torch.int64)
-    local[order] = torch.arange(len(order))
+    local = torch.full((given.features * given.ranks,), len(order), dtype=torch.int64, device="cpu")
+    local[order] = torch.arange(len(order), device="cpu")
     rank = mesh.get_local_rank()
     return Join(mesh.get_group(), order.to(device), local[rank * given.features : (rank + 1) * given.features].to(device))
 
@@ -71,7 +71,7 @@ def _exchange(given: Deal, mesh: DeviceMesh, device: torch.device) -> Exchange:
     ranks, rank, order = mesh.size(), mesh.get_local_rank(), given.order()
     each = -(-len(order) // ranks)
     owner, place = order // given.features, order % given.features
-    feature = torch.arange(len(order))
+    feature = torch.arange(len(order), device="cpu")
     to = feature // each
     sent = [place[(owner == rank) & (to == other)] for other in range(ranks)]
     received = [feature[(owner == other) & (to == rank)] - rank * each for other in range(ranks)]

@@ -91,7 +91,7 @@ def _fastest(plan: Plan, x: Tensor, layers: Sequence[Any], leaves: list[Tensor],
             taken = clock(lambda way=way: once(plan.run(x, inner, way, layers), x))  # type: ignore[misc]
             if round_ > 0:
                 times[at].append(taken)
-    medians = torch.tensor([statistics.median(of) for of in times], device=x.device)
+    medians = torch.tensor([statistics.median(of) for of in times], dtype=torch.float64, device=x.device)
     dist.all_reduce(medians, dist.ReduceOp.MAX, group=group)
     best = medians.argmin()
     dist.broadcast(best, dist.get_global_rank(group, 0), group=group)
@@ -100,7 +100,7 @@ def _fastest(plan: Plan, x: Tensor, layers: Sequence[Any], leaves: list[Tensor],
 
 def _possible(call: Callable[[], Any], group: dist.ProcessGroup, device: torch.device) -> bool:
     """Whether a call raises nothing, at any rank. It may where a module checkpoints a part of itself, or has sizes of its own."""
-    raised = torch.zeros(1, device=device)
+    raised = torch.zeros(1, dtype=torch.float32, device=device)
     try:
         call()
     except Exception:  # whatever the module has against it
@@ -155,7 +155,7 @@ class _DeviceClock:
     _MARGIN_S = 1e-3
 
     def __init__(self, group: dist.ProcessGroup, device: torch.device):
-        self.group, self.token, self.host = group, torch.zeros(1, device=device), 0.01
+        self.group, self.token, self.host = group, torch.zeros(1, dtype=torch.float32, device=device), 0.01
 
     def __call__(self, call: Callable[[], Any]) -> float:
         begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)

@@ -40,12 +40,12 @@ class Places:
 def _places(numbers: Sequence[Tensor], each: int, device: torch.device) -> Places:
     """numbers: of each rank the entries of the whole that it has, in its order."""
     counts = tuple(map(len, numbers))
-    entry = torch.zeros(len(numbers) * each, dtype=torch.int64)
-    found = torch.empty(sum(counts), dtype=torch.int64)
+    entry = torch.zeros(len(numbers) * each, dtype=torch.int64, device="cpu")
+    found = torch.empty(sum(counts), dtype=torch.int64, device="cpu")
     for rank, mine in enumerate(numbers):
         entry[rank * each : rank * each + len(mine)] = mine
-        found[mine] = rank * each + torch.arange(len(mine))
-    plain = torch.arange(len(numbers) * each)
+        found[mine] = rank * each + torch.arange(len(mine), device="cpu")
+    plain = torch.arange(len(numbers) * each, device="cpu")
     in_order = torch.equal(found, plain)
     return Places(each, counts, None if in_order else found.to(device), None if in_order else entry.to(device), plain.to(device))
 

@@ -1,0 +1,67 @@
+"""set_options(unknown="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
+
+import pytest
+import torch
+from conftest import DTYPES, close, random_bsr
+
+import sparse_autotune as sa
+from sparse_autotune import _C
+
+CALLS = 100
+
+
+@pytest.fixture
+def measured():
+    """Steps of tunings: none may be made by a call."""
+    steps = []
+    sa.set_options(store="", effort="measure", unknown="in_place", warm=True, budget_s=0.05)
+    sa.clear_cache()
+    _C.set_progress(lambda *step: steps.append(step))
+    yield steps
+    _C.set_progress(None)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_products(dtype, measured):
+    a, x = random_bsr(96, 80, (16, 8), dtype=dtype), torch.randn(80, 24).to(dtype)
+    want = a.to_dense().double() @ x.double()
+    for _ in range(CALLS):
+        close(sa.matmul(a, x), want)
+    assert not measured
+    report = sa.explain(a, x)
+    assert report.choice and report.provisional in ("budget", "load") and sum(c["median_us"] is not None for c in report.candidates) > 1
+    again = random_bsr(96, 80, (16, 8), dtype=dtype)  # another pattern of the class: from the store
+    close(sa.matmul(again, x), again.to_dense().double() @ x.double())
+    assert not measured
+    sa.tune(a, x)  # who asks for a tuning gets one
+    assert measured
+
+
+def test_layers_are_trained(measured):
+    torch.manual_seed(3)
+    layer = sa.SparseLinear(64, 48, 16, 0.4)
+    dense = torch.nn.Linear(64, 48)
+    with torch.no_grad():
+        dense.weight.copy_(layer.weight.to_dense())
+        dense.bias.copy_(layer.bias)
+    for _ in range(CALLS):
+        x = torch.randn(20, 64)
+        for model in (layer, dense):
+            model.zero_grad()
+            model(x).square().sum().backward()
+        torch.testing.assert_close(layer(x), dense(x), atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(layer.bias.grad, dense.bias.grad, atol=1e-2, rtol=1e-3)
+    assert not measured
+
+
+def test_attention(measured):
+    q, k, v = (torch.randn(1, 2, 96, 32, requires_grad=True) for _ in range(3))
+    y = torch.randn_like(q)
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+    wanted = torch.autograd.grad(want, (q, k, v), y)
+    for _ in range(CALLS):
+        o = sa.attention(q, k, v, causal=True)
+        torch.testing.assert_close(o, want, atol=1e-5, rtol=1e-4)
+        for got, of in zip(torch.autograd.grad(o, (q, k, v), y), wanted, strict=True):
+            torch.testing.assert_close(got, of, atol=1e-4, rtol=1e-3)
+    assert not measured
