@@ -6,6 +6,9 @@
                                   importable), and writes what came of it, without what is this machine's own
     bench/bundle.py list OUT.json [--device cpu|cuda:0]    writes these classes' problems, for `sparsek regret --from OUT.json --bundle`
     bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
+    bench/bundle.py carry OLD [NEW] [--renamed OLD_NAME=NEW_NAME] [--compile] [--dry-run]
+                                  evidence of the tree OLD (a folder, or a revision) is of NEW (this one) where what runs is the same, though the sources differ:
+                                  the candidates in bench/results get NEW's hashes; then `make`
 
 A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
 libraries. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
@@ -22,6 +25,10 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import carry as carrying
+import proved
+from carry import launches
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "share" / "bundle.db"
@@ -201,6 +208,35 @@ def make(options):
     print(f"{BUNDLE.relative_to(ROOT)}: {len(wanted['classes'])} classes, {BUNDLE.stat().st_size} bytes")
 
 
+# ---------------------------------------------------------------------------------------------------- another tree's evidence
+
+
+def words_of(problem):
+    """The command line's, of a problem of a list."""
+    words = [f"--{key.replace('_', '-')}" + ("" if value is True else f" {value}") for key, value in problem.items() if key != "op" and value is not False]
+    return " ".join(word for word in words if word != "--assume-finite") + (" --diagonal top_left" if problem.get("causal") else "")
+
+
+def all_problems():
+    """{op: [options]}: the bundle's, and those that find each candidate one that it computes."""
+    found = {op: proved.options_of(op) + more for op, more in launches.MORE.items()}
+    for problem in problems("cuda"):
+        found[problem.get("op", "spmm")].append(words_of(problem))
+    return found
+
+
+def carry(options):
+    comparison = carrying.comparison_of(options)
+    documents = {path: json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.results.glob("*bundle*.json"))}
+    documents = {path: document for path, document in documents.items() if "classes" in document}  # not the regret of a bundle
+    candidates = [one for document in documents.values() for entry in document["classes"] for one in entry["candidates"]]
+    entries = [carrying.Entry(one, (one["name"], one["params"])) for one in candidates]
+    arches = {"sm_90a" if match[1] == "90" else f"sm_{match[1]}" for document in documents.values() for entry in document["classes"]
+              for match in re.finditer(r";dev=cuda:[^:;]+:sm(\d+):", entry["key"])}
+    if carrying.carry_all(comparison, options, documents, entries, arches, all_problems()):
+        print("next: python3 bench/bundle.py make")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "sparsek"))
@@ -220,13 +256,16 @@ def main():
     two = actions.add_parser("make")
     two.add_argument("--check", action="store_true")
     two.add_argument("--program", default=argparse.SUPPRESS)
+    carrying.add_options(actions.add_parser("carry"))
     options = parser.parse_args()
     try:
         if options.action == "list":
             pathlib.Path(options.out).write_text(json.dumps(list(problems("cuda" if options.device.startswith("cuda") else "cpu")), indent=1) + "\n")
+        elif options.action == "carry":
+            carry(options)
         else:
             run(options) if options.action == "run" else make(options)
-    except Trouble as trouble:
+    except (Trouble, carrying.Trouble) as trouble:
         sys.exit(f"bench/bundle.py: {trouble}")
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
 #   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page
+#              one of what all leaves out: proved-again
 #              one of checks: check check-small check-gemm check-attention check-attention-backward check-few attention-device
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
@@ -19,7 +20,7 @@ while [ $# -gt 0 ]; do
     --results) results=$2; shift ;;
     --device) device=$2; shift ;;
     --limit-s) limit=$2; shift ;;
-    -h | --help) sed -n '2,10s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
@@ -27,6 +28,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
+build=$(realpath "$build") # the prover is looked for beside a library with a full path
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 # NVRTC and the libraries that came with PyTorch are found under the prefix of its Python.
 export VIRTUAL_ENV=${VIRTUAL_ENV:-$(python3 -c 'import sys; print(sys.prefix)')}
@@ -107,6 +109,10 @@ for step in "${steps[@]}"; do
         run 220 python3 bench/proved.py run "$results/$name-proved-attention.json" --op attention --program "$build/sparsek" --device "$device" --seconds 200
         run 120 python3 bench/proved.py run "$results/$name-proved-attention-backward.json" --op attention_backward --program "$build/sparsek" --device "$device" \
             --seconds 100
+        run 10 python3 bench/proved.py table
+        ;;
+    proved-again) # what a change of sources has left without a live proof
+        run 560 python3 bench/proved.py again "$results/$name-proved-again.json" --program "$build/sparsek" --device "$device" --seconds 520
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;

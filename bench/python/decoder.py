@@ -20,6 +20,7 @@ import time
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from arguments import SECONDS, integer, listed, result_file
 from torch import nn
 
 import sparse_autotune as sa
@@ -314,19 +315,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=["cpu", "cuda"])
     parser.add_argument("--tiny", action="store_true", help="a model of two small layers, in float32 on the CPU")
-    parser.add_argument("--layers", type=int, help="fewer than 32")
-    parser.add_argument("--prompt", type=int, default=8192)
-    parser.add_argument("--context", type=int, default=1024)
-    parser.add_argument("--batches", type=lambda text: [int(n) for n in text.split(",")], default=[1, 16, 64])
-    parser.add_argument("--blocks", type=lambda text: [int(n) for n in text.split(",")], default=[128, 64])
-    parser.add_argument("--densities", type=lambda text: [int(n) for n in text.split(",")], default=[10, 25, 50])
-    parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--budget-s", type=float, default=0.0, help="of one tuning")
-    parser.add_argument("--seconds", type=float, default=1e9, help="no new row begins after so many")
+    parser.add_argument("--layers", type=integer(1, 32), help="fewer than 32")
+    parser.add_argument("--prompt", type=integer(1), default=8192)
+    parser.add_argument("--context", type=integer(1), default=1024)
+    parser.add_argument("--batches", type=listed(integer(1)), default=[1, 16, 64])
+    parser.add_argument("--blocks", type=listed(integer(1, 256)), default=[128, 64])
+    parser.add_argument("--densities", type=listed(integer(1, 100)), default=[10, 25, 50])
+    parser.add_argument("--rounds", type=integer(1), default=11)
+    parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of one tuning")
+    parser.add_argument("--seconds", type=SECONDS, default=1e9, help="no new row begins after so many")
     parser.add_argument("--store", default="", help="where the choices are kept; a bundle goes before a tuning in any case")
     parser.add_argument("--no-warm-up", dest="warm_up", action="store_false")
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--picture", type=pathlib.Path, help="draws --json; without other options: what is there already")
+    parser.add_argument("--json", type=result_file)
+    parser.add_argument("--picture", type=result_file, help="draws --json; without other options: what is there already")
     options = parser.parse_args()
     given = {word.split("=")[0] for word in sys.argv[1:] if word.startswith("-")}
     if options.json is not None and options.json.exists() and given == {"--json", "--picture"}:

@@ -23,6 +23,7 @@ import time
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from arguments import SECONDS, integer
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import Replicate, Shard
 from torch.distributed.tensor.parallel import parallelize_module
@@ -367,7 +368,7 @@ def worker(rank, options, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--ranks", type=integer(1, 1024), default=2)
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
     parser.add_argument(
@@ -375,11 +376,11 @@ def main():
         default="0,1,2,4,1d,2d,4d,1c,2c,4c,1l,2l,4l,1w",
         help="pieces of tokens to time, by commas, with d: direct, c: copies, l: late copies, w: weights; 0: as the layer measures",
     )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--budget-s", type=float, default=1.0, help="seconds of one tuning")
-    parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
+    parser.add_argument("--rounds", type=integer(1), default=ROUNDS)
+    parser.add_argument("--budget-s", type=SECONDS, default=1.0, help="seconds of one tuning")
+    parser.add_argument("--limit-s", type=SECONDS, default=1e9, help="begin no case after so many seconds")
     parser.add_argument("--low-priority", action="store_true", help="NCCL's stream has no priority over the products'")
-    parser.add_argument("--ctas", type=int, default=0, help="thread blocks of NCCL at most; 0: as it likes")
+    parser.add_argument("--ctas", type=integer(0, 64), default=0, help="thread blocks of NCCL at most; 0: as it likes")
     parser.add_argument("--store", metavar="FILE", help="of decisions, to keep; else one that goes with the run")
     options = parser.parse_args()
     options.chunks = [(int(word.rstrip("dclw")) or None, KINDS[word.lstrip("0123456789")]) for word in options.chunks.split(",")]

@@ -18,6 +18,7 @@ import time
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from arguments import SECONDS
 
 import sparse_autotune as sa
 from sparse_autotune import _C
@@ -243,7 +244,7 @@ def main():
     parser.add_argument("--json", metavar="FILE")
     parser.add_argument("--add", action="store_true", help="keep the cases that FILE has")
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
-    parser.add_argument("--limit-s", type=float, default=1e9, help="begin no case after so many seconds")
+    parser.add_argument("--limit-s", type=SECONDS, default=1e9, help="begin no case after so many seconds")
     options = parser.parse_args()
     torch.manual_seed(1)
     if options.json:

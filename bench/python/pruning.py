@@ -17,6 +17,7 @@ import time
 
 import torch
 import torch.nn.functional as F  # noqa: N812
+from arguments import integer, listed, real, result_file
 from torch import nn
 
 import sparse_autotune as sa
@@ -144,17 +145,17 @@ def draw(found, path):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--picture", type=pathlib.Path)
+    parser.add_argument("--json", type=result_file)
+    parser.add_argument("--picture", type=result_file)
     parser.add_argument("--text", type=lambda text: text.split(","), default=sorted(map(str, (ROOT / "docs").glob("*.md"))))
-    parser.add_argument("--steps", type=int, default=900)
-    parser.add_argument("--more", type=int, default=400, help="further steps, pruned or not")
-    parser.add_argument("--batch", type=int, default=24)
-    parser.add_argument("--context", type=int, default=64)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=2)
-    parser.add_argument("--blocks", type=lambda text: [int(n) for n in text.split(",")], default=[8, 16, 32])
-    parser.add_argument("--densities", type=lambda text: [float(n) / 100 for n in text.split(",")], default=[0.5, 0.25, 0.1, 0.05])
+    parser.add_argument("--steps", type=integer(1), default=900)
+    parser.add_argument("--more", type=integer(0), default=400, help="further steps, pruned or not")
+    parser.add_argument("--batch", type=integer(1), default=24)
+    parser.add_argument("--context", type=integer(1), default=64)
+    parser.add_argument("--width", type=integer(1), default=128)
+    parser.add_argument("--layers", type=integer(1), default=2)
+    parser.add_argument("--blocks", type=listed(integer(1, 256)), default=[8, 16, 32])
+    parser.add_argument("--densities", type=listed(real(0, 100)), default=[50, 25, 10, 5])
     parser.add_argument("--draw", action="store_true", help="only draws what --json has")
     options = parser.parse_args()
     if options.draw:
@@ -192,7 +193,7 @@ def main():
     add(dict(kind="before", loss=round(test_loss(whole, text), 4), seconds=round(took, 1), weights=stored(whole)))
     model, took = train(copy.deepcopy(whole), text, options.more, 1e-3, options, 2)
     add(dict(kind="dense", density=1.0, loss=round(test_loss(model, text), 4), seconds=round(took, 1), weights=stored(model)))
-    for density in options.densities:
+    for density in [percent / 100 for percent in options.densities]:
         for block in options.blocks:
             model, took = train(copy.deepcopy(whole), text, options.more, 1e-3, options, 2, density, block)
             add(dict(kind="sparse", density=density, block=block, loss=round(test_loss(model, text), 4), seconds=round(took, 1), weights=stored(model)))

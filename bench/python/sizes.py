@@ -17,6 +17,7 @@ import tempfile
 import time
 
 import torch
+from arguments import SECONDS, integer, real, result_file
 
 import sparse_autotune as sa
 from sparse_autotune import _C
@@ -117,19 +118,21 @@ def stalls(form, sizes, order, budget_s):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--json", type=pathlib.Path)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--width", type=int, default=1024)
-    parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--budget-s", type=float, default=0.0, help="of one tuning")
+    parser.add_argument("--json", type=result_file)
+    parser.add_argument("--threads", type=integer(1, 1024), default=1)
+    parser.add_argument("--width", type=integer(1, 65536), default=1024)
+    parser.add_argument("--rounds", type=integer(1), default=7)
+    parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of one tuning")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--count", type=int, default=COUNT, help="of sizes; no multiple of 47")
-    parser.add_argument("--block", type=int, default=32)
-    parser.add_argument("--density", type=float, default=0.1)
+    parser.add_argument("--count", type=integer(2, LARGEST), default=COUNT, help="of sizes; no multiple of 47")
+    parser.add_argument("--block", type=integer(1, 256), default=32)
+    parser.add_argument("--density", type=real(0, 1), default=0.1)
     parser.add_argument("--form", choices=("plain", "layer"), help="only this one: B by rows, or by columns")
     options = parser.parse_args()
-    if options.count < 2 or options.count % 47 == 0:
-        parser.error(f"--count {options.count}: must be 2 or more, and no multiple of 47")
+    if options.count % 47 == 0:
+        parser.error(f"--count {options.count}: must be no multiple of 47")
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("--device cuda: there is no CUDA device")
     sizes = [1 + (LARGEST - 1) * i // (options.count - 1) for i in range(options.count)]
     dtype = torch.float32 if options.device == "cpu" else torch.bfloat16
     words = dict(device=options.device, dtype=dtype)

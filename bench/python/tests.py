@@ -19,6 +19,7 @@ import sys
 import tempfile
 
 import torch
+from arguments import SECONDS
 
 from sparse_autotune import _C
 
@@ -60,7 +61,7 @@ def main():
     parser.add_argument(
         "--tests", nargs="+", default=[str(HERE.parents[1] / "python" / "tests")], metavar="PATH", help="folders or files of tests (default: python/tests)"
     )
-    parser.add_argument("--limit-s", type=float, help="interrupt the tests after so many seconds")
+    parser.add_argument("--limit-s", type=SECONDS, help="interrupt the tests after so many seconds")
     parser.add_argument("--resume", metavar="STATE", help="keep in this file which tests are done, and leave out those that are")
     options, others = parser.parse_known_args()
     path, state = os.path.abspath(options.json), os.path.abspath(options.resume) if options.resume else None
