@@ -28,7 +28,7 @@ install_packages() {
 }
 
 build_packages=(gcc libc6-dev cmake ninja-build pkg-config git libsqlite3-dev libjansson-dev zlib1g-dev libopenblas0-openmp libxsmm-dev python3 python3-venv scdoc)
-test_packages=(g++ binutils abigail-tools doxygen libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish)
+test_packages=(g++ binutils abigail-tools doxygen libcmocka-dev clang-14 clang-format-14 libclang-rt-14-dev valgrind qemu-user python3-jsonschema zsh fish locales)
 
 # What a build for 64-bit Arm needs (cmake/aarch64.cmake); fails where the packages of that architecture cannot be had.
 install_arm64() {
