@@ -1,5 +1,7 @@
 """What first calls cost: python bench/python/first_calls.py [--device cpu|cuda] [--mode in_place|tune|estimate] [--json FILE] [--threads N].
 
+With --seconds the 100 calls of a problem are spread over so long, as a program's would be: on a GPU candidates are compiled and proved meanwhile.
+
 Random problems (--count) of SpMM, SDDMM, GEMM and attention with and without masks, and of their gradients, each with an empty store and no bundle. Of each one
 the file says how long the first call took and what a usual one takes, how long the slowest of 100 calls took, and what the choices that these calls led to lose
 beside those of tuning: the two are timed in turns, and the loss is the median of the ratios, less one.
@@ -116,7 +118,10 @@ def tried(call, options, folder):
     sa.set_options(store=store, unknown=options.mode, budget_s=0)
     sa.clear_cache()
     first_s = seconds(call, device)
-    calls = [seconds(call, device) for _ in range(CALLS)]
+    calls = []
+    for _ in range(CALLS):
+        time.sleep(options.seconds / CALLS)
+        calls.append(seconds(call, device))
     usual_s = statistics.median(calls[-20:])
     sa.set_options(store=tuned, unknown="tune", budget_s=options.budget_s)
     tuning_s = seconds(call, device)
@@ -145,6 +150,7 @@ def main():
     parser.add_argument("--mode", choices=("in_place", "tune", "estimate"), default="in_place", help="set_options(unknown=MODE)")
     parser.add_argument("--threads", type=integer(1, 1024), default=torch.get_num_threads())
     parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of the tuning that is compared with; 0: the default")
+    parser.add_argument("--seconds", type=SECONDS, default=0.0, help="over which the calls of a problem are spread")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--count", type=integer(1), default=40)
     parser.add_argument("--seed", type=integer(0), default=1)
@@ -162,6 +168,7 @@ def main():
         threads=options.threads,
         device={"name": torch.cuda.get_device_name()} if options.device == "cuda" else None,
         mode=options.mode,
+        seconds=options.seconds,
         problems=[],
     )
     kinds = options.kind or list(KINDS)

@@ -83,7 +83,8 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     unknown: what a product of an unknown class does: "tune" (the default: measure, but for another number of tokens of a layer that is known, which
     takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail", "nearest" (fail,
     unless such a layer is known), "in_place" (nobody waits: the product's own next calls are made by a few candidates in turn, until the fastest is known;
-    the last bits may differ from call to call meanwhile. On the CPU; on a GPU it is "tune").
+    the last bits may differ from call to call meanwhile, so that under torch.use_deterministic_algorithms it is "tune". On a GPU candidates are compiled
+    and proved by idle processors first, while the first choice works).
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
     only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says. None or "" takes each of them back.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.

@@ -1,5 +1,6 @@
 #include "capture.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include <atomic>
@@ -479,15 +480,37 @@ std::pair<int64_t, int64_t> cached_patterns()
 
 static thread_local int tuning_each = 0; /* contexts of warm_up in this thread */
 
+/* torch.use_deterministic_algorithms. The stable ABI does not tell of it, so that the two functions are looked for by name; where they are
+ * not found nobody asks for equal bits. */
+static bool wants_equal_bits()
+{
+    using Global = void *(*)();
+    using Asks = bool (*)(const void *);
+    static const auto global = reinterpret_cast<Global>(dlsym(RTLD_DEFAULT, "_ZN2at13globalContextEv"));
+    static const auto asks = reinterpret_cast<Asks>(dlsym(RTLD_DEFAULT, "_ZNK2at7Context23deterministicAlgorithmsEv"));
+    return global != nullptr && asks != nullptr && asks(global());
+}
+
+/* What an unknown class is to do now. In place the bits of a result may change from call to call. */
+static int unknown_now(int unknown, bool forbidden)
+{
+    const bool tunes = unknown == SPK_UNKNOWN_TUNE || unknown == SPK_UNKNOWN_TUNE_EACH || unknown == SPK_UNKNOWN_IN_PLACE;
+    if (tunes && tuning_each > 0)
+        return SPK_UNKNOWN_TUNE_EACH;
+    if (tunes && forbidden)
+        return SPK_UNKNOWN_ESTIMATE;
+    return unknown == SPK_UNKNOWN_IN_PLACE && wants_equal_bits() ? SPK_UNKNOWN_TUNE : unknown;
+}
+
 std::shared_ptr<const Options> current_options()
 {
     State &s = state();
     std::lock_guard<std::mutex> hold(s.lock);
-    const bool tunes = s.options->unknown == SPK_UNKNOWN_TUNE || s.options->unknown == SPK_UNKNOWN_TUNE_EACH;
-    if (!tunes || (s.forbidden == 0 && tuning_each == 0))
+    const int unknown = unknown_now(s.options->unknown, s.forbidden != 0);
+    if (unknown == s.options->unknown)
         return s.options;
     auto changed = std::make_shared<Options>(*s.options);
-    changed->unknown = tuning_each > 0 ? SPK_UNKNOWN_TUNE_EACH : SPK_UNKNOWN_ESTIMATE;
+    changed->unknown = unknown;
     return changed;
 }
 

@@ -1,5 +1,7 @@
 """set_options(unknown="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
 
+import time
+
 import pytest
 import torch
 from conftest import DTYPES, close, random_bsr
@@ -65,3 +67,61 @@ def test_attention(measured):
         for got, of in zip(torch.autograd.grad(o, (q, k, v), y), wanted, strict=True):
             torch.testing.assert_close(got, of, atol=1e-4, rtol=1e-3)
     assert not measured
+
+
+def test_equal_bits(measured):
+    """Where PyTorch is asked for them the first call tunes, and all calls agree."""
+    a, x = random_bsr(96, 80, (16, 8)), torch.randn(80, 24)
+    torch.use_deterministic_algorithms(True)
+    try:
+        first = sa.matmul(a, x)
+        assert measured
+        for _ in range(20):
+            assert torch.equal(sa.matmul(a, x), first)
+    finally:
+        torch.use_deterministic_algorithms(False)
+
+
+def test_who_forbids_or_asks_for_measuring(measured):
+    a, x = random_bsr(96, 80, (16, 8)), torch.randn(80, 24)
+    with sa.no_tuning():
+        for _ in range(CALLS):
+            sa.matmul(a, x)
+    assert not known(a, x)
+    sa.warm_up(sa.SparseLinear(64, 48, 16, 0.4), [24])
+    assert measured
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_cuda(measured):
+    """The first choice works while others are compiled and proved; a capture before that holds it, and one after it the fastest."""
+    dtype = torch.bfloat16
+    a, x = random_bsr(512, 512, (64, 64), dtype=dtype).to("cuda"), torch.randn(512, 256, device="cuda", dtype=dtype)
+    want = a.to_dense().double() @ x.double()
+    close(sa.matmul(a, x), want)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        captured = sa.matmul(a, x)
+    graph.replay()
+    close(captured, want)
+    begin = time.monotonic()
+    while time.monotonic() - begin < 120 and not known(a, x):
+        for _ in range(CALLS):
+            close(sa.matmul(a, x), want)
+    report = sa.explain(a, x)
+    assert report.provisional == "budget" and sum(c["median_us"] is not None for c in report.candidates) > 1
+    assert not measured
+    other = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(other):
+        again = sa.matmul(a, x)
+    for replayed, out in ((graph, captured), (other, again)):
+        out.zero_()
+        replayed.replay()
+        close(out, want)
+
+
+def known(a, x):
+    try:
+        return bool(sa.explain(a, x).choice)
+    except LookupError:
+        return False

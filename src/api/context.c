@@ -6,6 +6,7 @@
 
 #include "backend/cpu/probe.h"
 #include "base/callback.h"
+#include "tune/trial/ahead.h"
 
 enum { MOST_THREADS = 1024 };
 
@@ -92,6 +93,8 @@ void spk_context_destroy(spk_context **context)
     spk_known_release(&c->recent);
     spk_known_release(&c->decisions);
     spk_known_release(&c->plans);
+    if (c->device != NULL)
+        spk_ahead_wait(c->device);
     spk_store_close(&c->store);
     if (c->device != NULL)
         c->device->backend->close(&c->device);

@@ -97,7 +97,7 @@ typedef struct spk_plan_later {
 spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options, const spk_choice *first);
 void spk_plan_end_trial(spk_plan *plan);
 const spk_plan_later *spk_plan_later_of(const spk_plan *plan); /* NULL: not decided, or no trial */
-spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args);
+spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stream);
 
 /* ---- plan cache (cache.c) */
 

@@ -207,7 +207,7 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     if (plan->workspace_bytes > 0 && args->workspace != NULL)
         SPK_TRY(check_workspace(plan, args));
     if (plan->trial != NULL)
-        return spk_plan_run_in_turn(plan, args);
+        return spk_plan_run_in_turn(plan, args, stream);
     return spk_plan_run_bound(plan, NULL, args, stream);
 }
 

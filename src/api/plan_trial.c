@@ -1,4 +1,7 @@
-/* A plan whose class is tried in place: tune/trial says whose turn a run is, this file runs it and compares it with the oracle. */
+/* A plan whose class is tried in place: tune/trial says whose turn a run is, this file runs it. On the CPU it compares a candidate's first
+ * outcome with the oracle. Where there are proofs each candidate has one, and a run is timed on its stream: its time is read at a later
+ * run, and until it can be read the plan's first choice runs, untimed. */
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +12,13 @@
 #include "tune/trial/trial.h"
 
 enum { LOOK_AGAIN = 32 }; /* runs */
+
+/* A workspace of runs in turn. On streams a run goes on after it was called, so that none is released before the end. */
+typedef struct room {
+    struct room *next;
+    size_t bytes;
+    spk_scratch *scratch;
+} room;
 
 /* Of the plan's first choice. */
 typedef enum first_is { FIRST_UNSEEN, FIRST_RIGHT, FIRST_OUT } first_is;
@@ -21,8 +31,8 @@ typedef struct spk_plan_trial {
     spk_epoch since;          /* when it last looked for the outcome */
     int runs;                 /* since it looked whether that trial is still under way */
     spk_trial *trial;         /* NULL: it is over */
-    void *memory;             /* a workspace for those that need more than the plan's first choice */
-    size_t bytes;
+    room *rooms;
+    spk_contender *timed; /* whose time on its stream is still to be read */
     spk_bound own;        /* the winner, where it is not the plan's first choice */
     spk_scratch *scratch; /* its workspaces */
     spk_plan_later decided;
@@ -34,12 +44,20 @@ const spk_plan_later *spk_plan_later_of(const spk_plan *plan)
     return plan->trial != NULL ? atomic_load_explicit(&plan->trial->later, memory_order_acquire) : NULL;
 }
 
-static void release_memory(const spk_plan *plan, spk_plan_trial *t)
+static void release_rooms(const spk_plan *plan, spk_plan_trial *t)
 {
-    if (t->memory != NULL)
-        plan->context->device->backend->release(plan->context->device, t->memory);
-    t->memory = NULL;
-    t->bytes = 0;
+    for (room *r = t->rooms, *next; r != NULL; r = next) {
+        next = r->next;
+        spk_scratch_release(&r->scratch);
+        spk_free(&plan->context->mem, r);
+    }
+    t->rooms = NULL;
+}
+
+/* Whether candidates come with a proof; else the oracle looks at the first outcome of each. */
+static bool has_proofs(const spk_plan *plan)
+{
+    return plan->context->device->backend->proof != NULL;
 }
 
 void spk_plan_end_trial(spk_plan *plan)
@@ -49,7 +67,7 @@ void spk_plan_end_trial(spk_plan *plan)
     if (t == NULL)
         return;
     spk_trial_end(&t->trial);
-    release_memory(plan, t);
+    release_rooms(plan, t);
     spk_scratch_release(&t->scratch);
     spk_unbind(&t->own);
     pthread_mutex_destroy(&t->lock);
@@ -80,10 +98,10 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     plan->trial->options = *options;
     plan->trial->since = spk_epoch_now();
     plan->passing = false; /* it finds out by itself */
-    if (waits) {
+    if (waits || has_proofs(plan))
         atomic_store(&plan->trial->first, FIRST_RIGHT);
+    if (waits)
         return SPK_OK;
-    }
     const size_t used = strlen(plan->words.why);
     snprintf(plan->words.why + used, sizeof plan->words.why - used, "; tried in place");
     return SPK_OK;
@@ -109,27 +127,54 @@ static spk_status bind(const spk_plan *plan, spk_contender *c, const spk_bound *
     return SPK_OK;
 }
 
-static spk_status make_room(const spk_plan *plan, spk_plan_trial *t, size_t bytes)
+static spk_status find_room(const spk_plan *plan, spk_plan_trial *t, size_t bytes, room **found)
 {
-    if (bytes <= t->bytes)
-        return SPK_OK;
-    release_memory(plan, t);
-    SPK_TRY(spk_device_take(plan->context->device, bytes, NULL, &t->memory));
-    t->bytes = bytes;
+    const spk_mem *mem = &plan->context->mem;
+    for (room *r = t->rooms; r != NULL; r = r->next)
+        if (r->bytes >= bytes) {
+            *found = r;
+            return SPK_OK;
+        }
+    room *made = NULL;
+    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
+    const spk_status status = spk_scratch_make(mem, plan->context->device, bytes, &made->scratch);
+    if (status != SPK_OK) {
+        spk_free(mem, made);
+        return status;
+    }
+    made->bytes = bytes;
+    made->next = t->rooms;
+    *found = t->rooms = made;
     return SPK_OK;
 }
 
-static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *bound, const spk_args *args, double *us)
+/* *us: what it took, unless its time will be read from the watch. */
+static spk_status run_watched(const spk_plan *plan, const spk_bound *bound, struct spk_watch *watch, const spk_args *args, void *stream,
+                              double *us)
+{
+    spk_device *device = plan->context->device;
+    if (watch != NULL)
+        SPK_TRY(device->backend->watch_start(device, watch, stream));
+    const double start_us = spk_now_us();
+    SPK_TRY(spk_bound_run(bound, args, stream));
+    *us = spk_now_us() - start_us;
+    return watch != NULL ? device->backend->watch_stop(device, watch, stream) : SPK_OK;
+}
+
+static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *bound, struct spk_watch *watch, const spk_args *args,
+                      void *stream, double *us)
 {
     spk_args with = *args;
-    if (bound->workspace_bytes > 0) {
-        SPK_TRY(make_room(plan, t, bound->workspace_bytes));
-        with.workspace = t->memory;
-        with.workspace_bytes = bound->workspace_bytes;
-    }
-    const double start_us = spk_now_us();
-    spk_status status = spk_bound_run(bound, &with, NULL);
-    *us = spk_now_us() - start_us;
+    room *where = NULL;
+    spk_loan loan;
+    if (bound->workspace_bytes == 0 || (args->workspace != NULL && args->workspace_bytes >= bound->workspace_bytes))
+        return run_watched(plan, bound, watch, args, stream, us);
+    SPK_TRY(find_room(plan, t, bound->workspace_bytes, &where));
+    SPK_TRY(spk_scratch_borrow(where->scratch, stream, &loan));
+    with.workspace = loan.memory;
+    with.workspace_bytes = bound->workspace_bytes;
+    const spk_status status = run_watched(plan, bound, watch, &with, stream, us);
+    spk_scratch_return(where->scratch, &loan);
     return status;
 }
 
@@ -189,37 +234,83 @@ static spk_contender *next_of(const spk_plan *plan, spk_plan_trial *t, bool once
     return out ? spk_trial_known(t->trial) : NULL;
 }
 
-/* The run by whoever is next; who fails is followed by another. *done is false where the trial has nobody for this run. */
-static spk_status take_turn(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, bool *done)
+static void note_run(spk_plan_trial *t, spk_contender *c, double us)
 {
-    const bool once = overwrites(&plan->bound.problem, args);
-    *done = false;
-    for (spk_contender *c; !*done && (c = next_of(plan, t, once)) != NULL;) {
-        const spk_bound *bound = NULL;
-        double us = 0;
-        spk_status status = bind(plan, c, &bound);
-        if (status == SPK_OK && c->kernel->ops->takes != NULL && !c->kernel->ops->takes(bound, args)) {
-            rule_out(plan, t, c, SPK_CANDIDATE_FAILED, "it does not take these addresses");
-            continue;
-        }
-        if (status == SPK_OK && !once && !spk_trial_has_run(c))
-            spk_poison_outputs(&plan->bound.problem, args);
-        if (status == SPK_OK)
-            status = run(plan, t, bound, args, &us);
-        if (status != SPK_OK && once && bound != NULL)
-            return status;
-        if (status != SPK_OK) {
-            rule_out(plan, t, c, SPK_CANDIDATE_FAILED, spk_last_error(plan->context));
-            continue;
-        }
-        if (!once && !spk_trial_has_run(c) && !is_right(plan, t, c, args))
-            continue;
-        if (is_first(plan, c))
-            atomic_store(&t->first, FIRST_RIGHT);
-        if (c == spk_trial_next(t->trial))
-            spk_trial_ran(t->trial, c, us);
-        *done = true;
+    if (c == spk_trial_next(t->trial))
+        spk_trial_ran(t->trial, c, us);
+}
+
+/* The time of the run before, once it can be read: false until then. */
+static bool has_read_time(const spk_plan *plan, spk_plan_trial *t)
+{
+    spk_device *device = plan->context->device;
+    double us = 0;
+    if (t->timed == NULL)
+        return true;
+    if (!device->backend->watch_read(device, spk_trial_watch(t->trial), &us))
+        return false;
+    if (isinf(us))
+        rule_out(plan, t, t->timed, SPK_CANDIDATE_FAILED, "its time could not be read");
+    else
+        note_run(t, t->timed, us);
+    t->timed = NULL;
+    return true;
+}
+
+/* One run by contender c. *done is false where another has to follow; c is out then. */
+static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, const spk_args *args, void *stream, bool once,
+                          bool *done)
+{
+    const bool looks = !has_proofs(plan) && !once && !spk_trial_has_run(c);
+    const spk_bound *bound = NULL;
+    double us = 0;
+    spk_status status = bind(plan, c, &bound);
+    if (status == SPK_OK && c->kernel->ops->takes != NULL && !c->kernel->ops->takes(bound, args)) {
+        rule_out(plan, t, c, SPK_CANDIDATE_FAILED, "it does not take these addresses");
+        return SPK_OK;
     }
+    if (status == SPK_OK && looks)
+        spk_poison_outputs(&plan->bound.problem, args);
+    if (status == SPK_OK)
+        status = run(plan, t, bound, spk_trial_watch(t->trial), args, stream, &us);
+    if (status != SPK_OK && once && bound != NULL)
+        return status;
+    if (status != SPK_OK) {
+        rule_out(plan, t, c, SPK_CANDIDATE_FAILED, spk_last_error(plan->context));
+        return SPK_OK;
+    }
+    if (looks && !is_right(plan, t, c, args))
+        return SPK_OK;
+    if (is_first(plan, c))
+        atomic_store(&t->first, FIRST_RIGHT);
+    if (spk_trial_watch(t->trial) != NULL)
+        t->timed = c;
+    else
+        note_run(t, c, us);
+    *done = true;
+    return SPK_OK;
+}
+
+/* The fastest so far, untimed: the run before has not ended yet. */
+static spk_status run_known(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
+{
+    spk_contender *c = spk_trial_known(t->trial);
+    double us;
+    if (c == NULL || is_first(plan, c) || !c->bound_now || (c->kernel->ops->takes != NULL && !c->kernel->ops->takes(&c->bound, args)))
+        return SPK_OK;
+    *done = true;
+    return run(plan, t, &c->bound, NULL, args, stream, &us);
+}
+
+/* The run by whoever is next; who fails is followed by another. *done is false where the trial has nobody for this run. */
+static spk_status take_turn(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
+{
+    const bool once = !has_proofs(plan) && overwrites(&plan->bound.problem, args);
+    *done = false;
+    if (!has_read_time(plan, t))
+        return run_known(plan, t, args, stream, done);
+    for (spk_contender *c; !*done && (c = next_of(plan, t, once)) != NULL;)
+        SPK_TRY(run_one(plan, t, c, args, stream, once, done));
     return SPK_OK;
 }
 
@@ -254,24 +345,33 @@ static spk_status settle(const spk_plan *plan, spk_plan_trial *t)
     }
     spk_trial_save(t->trial);
     spk_trial_end(&t->trial);
-    release_memory(plan, t);
+    release_rooms(plan, t);
     return SPK_OK;
 }
 
-static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, spk_args *args)
+static bool is_captured(const spk_plan *plan, void *stream)
+{
+    const spk_backend *backend = plan->context->device->backend;
+    return backend->capturing != NULL && backend->capturing(plan->context->device, stream);
+}
+
+/* While the stream is captured no workspace can be made for it: where the winner has none yet the first choice runs. */
+static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, spk_args *args, void *stream)
 {
     const spk_plan_trial *t = plan->trial;
     if (later->bound == &plan->bound)
-        return spk_plan_run_bound(plan, NULL, args, NULL);
+        return spk_plan_run_bound(plan, NULL, args, stream);
     if (later->bound->kernel->ops->takes != NULL && !later->bound->kernel->ops->takes(later->bound, args))
-        return spk_plan_run_bound(plan, NULL, args, NULL);
+        return spk_plan_run_bound(plan, NULL, args, stream);
     if (t->scratch == NULL)
-        return spk_bound_run(later->bound, args, NULL);
+        return spk_bound_run(later->bound, args, stream);
     spk_loan loan;
-    SPK_TRY(spk_scratch_borrow(t->scratch, NULL, &loan));
+    spk_status status = spk_scratch_borrow(t->scratch, stream, &loan);
+    if (status != SPK_OK)
+        return is_captured(plan, stream) ? spk_plan_run_bound(plan, NULL, args, stream) : status;
     args->workspace = loan.memory;
     args->workspace_bytes = later->bound->workspace_bytes;
-    spk_status status = spk_bound_run(later->bound, args, NULL);
+    status = spk_bound_run(later->bound, args, stream);
     spk_scratch_return(t->scratch, &loan);
     return status;
 }
@@ -314,37 +414,39 @@ static void wait_no_longer(const spk_plan *plan, spk_plan_trial *t)
         take_over(plan, t);
 }
 
-static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, bool *done)
+static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
 {
     if (t->waits)
         wait_no_longer(plan, t);
-    if (t->trial == NULL)
+    if (t->trial == NULL || spk_trial_waits(t->trial))
         return SPK_OK;
-    SPK_TRY(take_turn(plan, t, args, done));
-    const spk_status status = spk_trial_next(t->trial) == NULL ? settle(plan, t) : SPK_OK;
+    SPK_TRY(take_turn(plan, t, args, stream, done));
+    const spk_status status = t->timed == NULL && spk_trial_next(t->trial) == NULL ? settle(plan, t) : SPK_OK;
     return *done ? SPK_OK : status;
 }
 
-spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args)
+spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stream)
 {
     spk_plan_trial *t = plan->trial;
     const spk_plan_later *later = spk_plan_later_of(plan);
     if (later != NULL)
-        return run_later(plan, later, args);
+        return run_later(plan, later, args, stream);
+    if (is_captured(plan, stream)) /* the graph's runs are one candidate's */
+        return spk_plan_run_bound(plan, NULL, args, stream);
     if (atomic_load(&t->first) != FIRST_RIGHT)
         pthread_mutex_lock(&t->lock);
     else if (pthread_mutex_trylock(&t->lock) != 0)
-        return spk_plan_run_bound(plan, NULL, args, NULL);
+        return spk_plan_run_bound(plan, NULL, args, stream);
     bool done = false;
-    const spk_status status = run_locked(plan, t, args, &done);
+    const spk_status status = run_locked(plan, t, args, stream, &done);
     const bool out = atomic_load(&t->first) == FIRST_OUT;
     pthread_mutex_unlock(&t->lock);
     if (status != SPK_OK || done)
         return status;
     later = spk_plan_later_of(plan);
     if (later != NULL)
-        return run_later(plan, later, args);
+        return run_later(plan, later, args, stream);
     if (out)
         return spk_fail(SPK_ERR_NO_CANDIDATE, "each candidate for this problem failed or gave a wrong result; spk_explain tells how");
-    return spk_plan_run_bound(plan, NULL, args, NULL);
+    return spk_plan_run_bound(plan, NULL, args, stream);
 }

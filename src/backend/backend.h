@@ -68,6 +68,7 @@ struct spk_bound;
 struct spk_prepared;
 struct spk_kernel;
 struct spk_params;
+struct spk_watch;
 
 enum { SPK_PROOF_NAME_BYTES = 40 };
 
@@ -108,6 +109,14 @@ typedef struct spk_backend {
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
     spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const struct spk_args *args, int count, int runs,
                             double *out_us);
+    /* One run on a caller's stream, timed by the device: start and stop are put on the stream around it, and read tells, waiting for
+     * nothing, once it is over (false: not yet; infinite: it cannot be told). make may compile a program, release waits for nothing. A
+     * watch is used by one thread at a time. All NULL: a run is over when it returns. */
+    spk_status (*watch_make)(spk_device *device, struct spk_watch **watch);
+    void (*watch_release)(spk_device *device, struct spk_watch **watch); /* accepts NULL */
+    spk_status (*watch_start)(spk_device *device, struct spk_watch *watch, void *stream);
+    spk_status (*watch_stop)(spk_device *device, struct spk_watch *watch, void *stream);
+    bool (*watch_read)(spk_device *device, const struct spk_watch *watch, double *us);
     /* Before candidates are tried: does for all of them at once what takes long (compiling, on all host cores) or could harm this process
      * (the first run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns
      * all is returned. NULL: nothing to do. */
@@ -118,6 +127,8 @@ typedef struct spk_backend {
      * every candidate may run. */
     spk_proof (*proof)(spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel,
                        const struct spk_params *params, char *why, size_t size);
+    /* Whether a candidate may run now, without a wait: its program is compiled, and it is proved, here or elsewhere. NULL: all may. */
+    bool (*ready)(spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel, const struct spk_params *params);
     /* The proof of a candidate for a problem by name, for who asks again and again: whether this process has seen that it is good, and has
      * not seen it refuted since. Far less work than `proof`. Both NULL: there are no proofs. */
     void (*proof_name)(const spk_device *device, const struct spk_problem *problem, const struct spk_kernel *kernel,

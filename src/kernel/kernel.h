@@ -104,6 +104,7 @@ typedef struct spk_prepared {
     spk_status status; /* not SPK_OK: it must not be tried in this process */
     char why[200];
     bool unanswered; /* its proof came to no end: nothing is known of it */
+    bool elsewhere;  /* given: what was proved elsewhere (spk_backend.proved) will do, in this process */
 } spk_prepared;
 
 /* Tunables (kernel/params.c). Candidate number i in [0, spk_params_count) of a row; text as "MR=6 PACK=1"; back from text, in any order,

@@ -15,6 +15,7 @@
 
 #include "backend/cuda/nvrtc.h"
 #include "backend/cuda/program.h"
+#include "backend/cuda/watch.h"
 #include "base/clock.h"
 #include "base/rng.h"
 #include "registry/registry.h"
@@ -654,6 +655,8 @@ static void what_has_no_row_compiles(void **state)
         jobs[job_count].row = jobs[job_count].build.entry;
         job_count++;
     }
+    jobs[job_count] = (job){.row = "delay", .arch = "sm_70"};
+    spk_cuda_delay_build(&jobs[job_count++].build);
     jobs[job_count++] = (job){.row = "block_pointers", .arch = "sm_80", .build = {.file = "block_pointers.cu", .entry = "block_pointers"}};
     static const char *const gradients[][2] = {{"attention_delta", " -DROWS=64 -DDEPTH_V=128 -DPACKED=0 -DKEYS=128"},
                                                {"attention_delta", " -DROWS=128 -DDEPTH_V=40 -DPACKED=1 -DKEYS=64"},

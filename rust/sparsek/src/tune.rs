@@ -115,7 +115,7 @@ impl TuneOptions {
     }
 
     /// Nobody waits for a class that the store does not know: the next runs of its plan are made by a few candidates in turn, until the fastest is
-    /// known. The last bits may differ from run to run meanwhile. On the CPU; on a GPU such a class is tuned.
+    /// known. The last bits may differ from run to run meanwhile. On a GPU they are compiled and proved by another thread first.
     ///
     /// ```
     /// let options = sparsek::TuneOptions::new().in_place();

@@ -134,6 +134,15 @@ bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *
     return load_file(mem, key, cubin, bytes) || spk_cubins_recall(mem, key, cubin, bytes);
 }
 
+bool spk_cubins_has(const spk_mem *mem, const char *key)
+{
+    char path[PATH_MAX];
+    struct stat facts;
+    if (find_path(mem, key, false, path, sizeof path) && stat(path, &facts) == 0 && S_ISREG(facts.st_mode))
+        return true;
+    return spk_cubins_kept(key);
+}
+
 static bool write_cubin(const char *path, const header *head, const char *key, const void *cubin)
 {
     char aside[PATH_MAX + 64];

@@ -14,6 +14,7 @@
 /* key is text that says all that the cubin depends on. False: it is not there. A file that is damaged, or another's, is removed. What
  * cannot be written to the folder is kept in memory. */
 bool spk_cubins_load(const spk_mem *mem, const char *key, void **cubin, size_t *bytes);
+bool spk_cubins_has(const spk_mem *mem, const char *key); /* likewise, by its name alone */
 void spk_cubins_save(const spk_mem *mem, const char *key, const void *cubin, size_t bytes);
 
 /* So that two processes, or threads, do not compile the same: waits until nobody else holds the key, limit_s at most. A token for unlock;
@@ -22,6 +23,7 @@ int spk_cubins_lock(const spk_mem *mem, const char *key, double limit_s);
 void spk_cubins_unlock(int token, const char *key);
 
 /* cubins_kept.c: in memory, for this process. forget is for tests. */
+bool spk_cubins_kept(const char *key);
 void spk_cubins_keep(const char *key, const void *content, size_t bytes);
 bool spk_cubins_recall(const spk_mem *mem, const char *key, void **content, size_t *bytes);
 void spk_cubins_forget(void);

@@ -69,6 +69,14 @@ bool spk_cubins_recall(const spk_mem *mem, const char *key, void **content, size
     return copy != NULL;
 }
 
+bool spk_cubins_kept(const char *key)
+{
+    pthread_mutex_lock(&lock);
+    const bool there = *find(key) != NULL;
+    pthread_mutex_unlock(&lock);
+    return there;
+}
+
 void spk_cubins_forget(void)
 {
     pthread_mutex_lock(&lock);

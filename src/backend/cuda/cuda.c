@@ -5,6 +5,7 @@
 #include "backend/cuda/proof_store.h"
 #include "backend/cuda/proved.h"
 #include "backend/cuda/vendor/vendor.h"
+#include "backend/cuda/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -413,6 +414,18 @@ done:
     return status;
 }
 
+static bool cuda_ready(spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params)
+{
+    spk_build build = {0};
+    char why[8];
+    if (kernel->ops->build != NULL)
+        kernel->ops->build(problem, device, params, &build);
+    if (kernel->ops->build != NULL && !spk_cuda_compiled(&device->mem, &build, spk_cuda_of(device)->arch))
+        return false;
+    const spk_proof proof = spk_cuda_proof(device, problem, kernel, params, why, sizeof why);
+    return proof == SPK_PROOF_GOOD || (proof == SPK_PROOF_NONE && spk_proved_elsewhere(device, kernel, params));
+}
+
 /* ------------------------------------------------------------------------------------------------ the table */
 
 static int cuda_list(int (*visit)(void *user, const spk_device_entry *entry), void *user)
@@ -500,12 +513,18 @@ const spk_backend spk_backend_cuda = {
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
     .time_runs = spk_cuda_time_runs,
+    .watch_make = spk_cuda_watch_make,
+    .watch_release = spk_cuda_watch_release,
+    .watch_start = spk_cuda_watch_start,
+    .watch_stop = spk_cuda_watch_stop,
+    .watch_read = spk_cuda_watch_read,
     .facts = spk_nvml_facts,
     .proved = spk_proved_count,
     .key_text = cuda_key_text,
     .model_text = cuda_model_text,
     .prepare = spk_cuda_prepare,
     .proof = spk_cuda_proof,
+    .ready = cuda_ready,
     .proof_name = spk_proof_key,
     .proof_stands = spk_cuda_proof_stands,
     .library_found = spk_cuda_library_found,

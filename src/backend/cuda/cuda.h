@@ -77,7 +77,7 @@ void spk_cuda_capture_restore(const spk_cuda *cuda, int mode);
 /* Waits for cuda->stream; gives up after watchdog_s and counts the device as lost then, as a hung kernel cannot be stopped. */
 spk_status spk_cuda_wait(const spk_device *device);
 
-/* time.c, check.c: of the backend's table */
+/* time.c, check.c: of the backend's table; watch.h, too */
 spk_status spk_cuda_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us);
 spk_status spk_cuda_check_args(spk_device *device, const spk_problem *problem, const spk_args *args);
 
@@ -110,6 +110,9 @@ void spk_cuda_scan_build(spk_dtype dtype, spk_build *build); /* its program; no 
 /* The function of a device program (kernel.h, spk_build) with its dynamic shared memory opted in. Compiles where the cache does not have
  * it. Owned by the device. Thread safe. Inside spk_cuda_enter. */
 spk_status spk_cuda_function(const spk_device *device, const spk_build *build, CUfunction *function);
+
+/* Whether that would compile nothing. */
+bool spk_cuda_compiled(const spk_mem *mem, const spk_build *build, const char *arch);
 
 /* Compiles to a cubin without a device, or takes it from the cache on disk. *log (may be NULL; freed with spk_free) gets the compiler's and
  * ptxas's messages, also of a failure; it is always compiled then. */

@@ -1,4 +1,5 @@
-/* Device programs: from an embedded source to a cubin, through the cache on disk. */
+/* Device programs: from an embedded source to a cubin: one that came with the library, one of the cache on disk, or one that is compiled
+ * now. */
 #include "backend/cuda/program.h"
 
 #include <stdio.h>
@@ -6,6 +7,7 @@
 
 #include "backend/cuda/cubins.h"
 #include "backend/cuda/nvrtc.h"
+#include "backend/cuda/shipped.h"
 #include "backend/cuda/source.h"
 
 enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, KEY_BYTES = OPTION_BYTES + 160 };
@@ -45,6 +47,16 @@ static spk_status make_key(const spk_build *build, const char *arch, char *key, 
     return SPK_OK;
 }
 
+/* The same for what came with the library, which any version of the compiler may have made. false: it does not fit. */
+static bool make_shipped_key(const spk_build *build, const char *arch, char *key, size_t size)
+{
+    const spk_cuda_source *source = spk_cuda_source_find(build->file);
+    if (source == NULL)
+        return false;
+    const int used = snprintf(key, size, "%s %016llx arch=%s %s", build->file, (unsigned long long)source->hash, arch, build->options);
+    return used > 0 && (size_t)used < size;
+}
+
 static spk_status compile(const spk_mem *mem, const spk_build *build, const char *arch, void **cubin, size_t *bytes, char **log)
 {
     char text[OPTION_BYTES];
@@ -59,6 +71,8 @@ spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const ch
     char key[KEY_BYTES];
     if (log != NULL) /* the messages are wanted: the cache has none */
         return compile(mem, build, arch, cubin, bytes, log);
+    if (make_shipped_key(build, arch, key, sizeof key) && spk_shipped_load(mem, key, cubin, bytes))
+        return SPK_OK;
     SPK_TRY(make_key(build, arch, key, sizeof key));
     if (spk_cubins_load(mem, key, cubin, bytes))
         return SPK_OK;
@@ -71,4 +85,18 @@ spk_status spk_cuda_compile(const spk_mem *mem, const spk_build *build, const ch
     }
     spk_cubins_unlock(token, key);
     return status;
+}
+
+bool spk_cuda_compiled(const spk_mem *mem, const spk_build *build, const char *arch)
+{
+    char key[KEY_BYTES];
+    if (make_shipped_key(build, arch, key, sizeof key) && spk_shipped_has(key))
+        return true;
+    return make_key(build, arch, key, sizeof key) == SPK_OK && spk_cubins_has(mem, key);
+}
+
+bool spk_cuda_is_shipped(const spk_build *build, const char *arch)
+{
+    char key[KEY_BYTES];
+    return make_shipped_key(build, arch, key, sizeof key) && spk_shipped_has(key);
 }

@@ -10,6 +10,9 @@
 spk_status spk_cuda_programs_make(const spk_mem *mem, struct spk_cuda_programs **programs);
 void spk_cuda_programs_release(const spk_cuda_driver *driver, struct spk_cuda_programs **programs); /* accepts NULL */
 
+/* Whether a program came with the library. */
+bool spk_cuda_is_shipped(const spk_build *build, const char *arch);
+
 /* Compiles what the cache on disk lacks, on `threads` threads (0: one for each processor this process may run on). statuses[i] says what
  * came of builds[i]; whys (may be NULL) its message. Where *interrupted (may be NULL) becomes true the rest are SPK_ERR_INTERRUPTED. */
 spk_status spk_cuda_compile_all(const spk_mem *mem, const char *arch, const spk_build *builds, int count, int threads, spk_status *statuses,

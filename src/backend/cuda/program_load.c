@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "backend/cuda/program.h"
+#include "backend/cuda/shipped.h"
 
 enum { ATTRIBUTE_MOST_SHARED = 8, SHARED_WITHOUT_ASKING = 48 * 1024 };
 
@@ -100,7 +101,7 @@ done:
     return status;
 }
 
-static spk_status make(const spk_device *device, program *one)
+static spk_status make_once(const spk_device *device, program *one)
 {
     void *cubin = NULL;
     size_t bytes = 0;
@@ -108,6 +109,17 @@ static spk_status make(const spk_device *device, program *one)
     spk_status status = load(device, cubin, one);
     spk_free(&device->mem, cubin);
     return status;
+}
+
+/* What came with the library may be of a compiler that this driver is too old for. */
+static spk_status make(const spk_device *device, program *one)
+{
+    const bool shipped = spk_cuda_is_shipped(&one->build, spk_cuda_of(device)->arch);
+    const spk_status status = make_once(device, one);
+    if (status == SPK_OK || !shipped || atomic_load(spk_cuda_of(device)->lost) != 0)
+        return status;
+    spk_shipped_refuse();
+    return make_once(device, one);
 }
 
 spk_status spk_cuda_function(const spk_device *device, const spk_build *build, CUfunction *function)

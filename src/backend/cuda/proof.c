@@ -127,6 +127,8 @@ static int look_up(spk_device *device, const spk_problem *problem, spk_prepared 
         spk_proof known = spk_proof_find(device, r->keys[i], list[i].why, sizeof list[i].why);
         if (known == SPK_PROOF_REFUTED)
             list[i].status = SPK_ERR_INTERNAL;
+        else if (known == SPK_PROOF_NONE && list[i].elsewhere && spk_proved_elsewhere(device, list[i].kernel, &list[i].params))
+            spk_proof_remember(r->keys[i], true);
         else if (known == SPK_PROOF_NONE)
             r->todo[todo++] = i;
     }

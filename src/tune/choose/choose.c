@@ -89,8 +89,11 @@ spk_status spk_class_keys(const spk_tuner *tuner, const spk_problem *problem, co
 
 bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options)
 {
-    return options->unknown == SPK_UNKNOWN_IN_PLACE && options->effort == SPK_TUNE_MEASURE && !problem->static_values &&
-           tuner->device->backend->id == SPK_BACKEND_CPU;
+    spk_pattern_facts facts;
+    const spk_backend *backend = tuner->device->backend;
+    const bool remote = problem->pattern != NULL && spk_pattern_is_remote(problem->pattern, &facts);
+    return options->unknown == SPK_UNKNOWN_IN_PLACE && options->effort == SPK_TUNE_MEASURE && !problem->static_values && !remote &&
+           (backend->synchronize == NULL || backend->watch_make != NULL);
 }
 
 static bool can_tune(const spk_tune_options *options)

@@ -71,8 +71,9 @@ spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const s
 void spk_prove_again(void);
 
 /* The contender with the best prediction among those that may run: of SPK_MOST_PROVED rows the best candidate, proved now, else the best
- * that is proved. -1: none, and those that were looked at say why not and are no longer eligible. */
-spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, int *best);
+ * that is proved. -1: none, and those that were looked at say why not and are no longer eligible. soon: before them the best of those that
+ * may run without a wait, and what was proved elsewhere will do. */
+spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, bool soon, int *best);
 
 /* Of what a candidate's program is compiled with; 0: it has none. */
 uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params);
@@ -112,7 +113,8 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
                                const spk_report *stored, spk_report **report);
 
 /* choose.c: whether these options ask for a trial in place of a class that nobody knows (tune/trial), and the problem and the device allow
- * it: the CPU, whose runs are over when they return; and not static values, which each contender would pack. */
+ * it: runs are over when they return, or can be timed on their stream; and neither static values, which each contender would pack, nor
+ * indices that only the device has, for which candidates cannot be compared before they come to the host. */
 bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
 
 /* ---- due.c */

@@ -138,12 +138,13 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
     if (first < 0 && spk_contenders_readmit(contenders, count))
         first = spk_contenders_predicted_best(contenders, count);
     int best = first;
+    const bool soon = options->unknown == SPK_UNKNOWN_IN_PLACE;
     if (status == SPK_OK)
         status = first < 0 ? none_applicable(tuner, problem, options, class) : SPK_OK;
     if (status == SPK_OK && !spk_problem_is_empty(problem))
-        status = spk_proved_best(tuner, problem, contenders, count, &best);
+        status = spk_proved_best(tuner, problem, contenders, count, soon, &best);
     if (status == SPK_OK && best < 0 && spk_contenders_readmit(contenders, count))
-        status = spk_proved_best(tuner, problem, contenders, count, &best);
+        status = spk_proved_best(tuner, problem, contenders, count, soon, &best);
     if (status == SPK_OK && best < 0)
         status = none_proved(tuner, contenders, first);
     if (status == SPK_OK) {

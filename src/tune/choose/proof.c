@@ -67,9 +67,9 @@ spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, co
 
 /* Has it proved. An error is an interruption. */
 static spk_status prove_now(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                            spk_proof *proof, char *why, size_t size)
+                            bool elsewhere, spk_proof *proof, char *why, size_t size)
 {
-    spk_prepared one = {.kernel = kernel, .params = *params};
+    spk_prepared one = {.kernel = kernel, .params = *params, .elsewhere = elsewhere};
     const double begun = spk_now_us();
     const spk_status status = tuner->device->backend->prepare(tuner->device, problem, &one, 1, tuner->interrupted);
     if (status == SPK_ERR_INTERRUPTED || (status == SPK_OK && one.status == SPK_ERR_INTERRUPTED))
@@ -87,8 +87,9 @@ static spk_status prove_now(const spk_tuner *tuner, const spk_problem *problem, 
     return SPK_OK;
 }
 
-spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                     spk_proof *proof, char *why, size_t size)
+/* elsewhere: what was proved elsewhere will do. */
+static spk_status find_proof(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                             bool elsewhere, spk_proof *proof, char *why, size_t size)
 {
     *proof = spk_proof_known(tuner, problem, kernel, params, why, size);
     if (*proof != SPK_PROOF_NONE || tuner->device->backend->prepare == NULL)
@@ -98,16 +99,48 @@ spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const s
             snprintf(why, size, "proving failed within the last minute");
         return SPK_OK;
     }
-    return prove_now(tuner, problem, kernel, params, proof, why, size);
+    return prove_now(tuner, problem, kernel, params, elsewhere, proof, why, size);
+}
+
+spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+                     spk_proof *proof, char *why, size_t size)
+{
+    return find_proof(tuner, problem, kernel, params, false, proof, why, size);
+}
+
+/* The best prediction among those that may run without a wait, unless it is far behind the best of all; -1: none. */
+static int best_ready(const spk_tuner *tuner, const spk_problem *problem, const spk_contender *contenders, int count)
+{
+    static const double far_behind = 3;
+    const spk_backend *backend = tuner->device->backend;
+    const int first = spk_contenders_predicted_best(contenders, count);
+    int best = -1;
+    for (int i = 0; first >= 0 && i < count; i++) {
+        const spk_contender *c = &contenders[i];
+        const bool better = best < 0 || c->predicted_us < contenders[best].predicted_us;
+        if (c->eligible && better && c->predicted_us <= far_behind * contenders[first].predicted_us &&
+            backend->ready(tuner->device, problem, c->kernel, &c->params))
+            best = i;
+    }
+    return best;
 }
 
 /* The first of the best rows' best that is proved now. After a try the whole row is out. */
-static spk_status best_of_rows(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, int *best)
+static spk_status best_of_rows(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, bool soon,
+                               int *best)
 {
+    *best = soon && tuner->device->backend->ready != NULL ? best_ready(tuner, problem, contenders, count) : -1;
+    if (*best >= 0) {
+        spk_contender *c = &contenders[*best];
+        spk_proof proof = SPK_PROOF_NONE;
+        SPK_TRY(find_proof(tuner, problem, c->kernel, &c->params, true, &proof, c->why, sizeof c->why));
+        if (proof == SPK_PROOF_GOOD)
+            return SPK_OK;
+    }
     for (int tries = 0; tries < SPK_MOST_PROVED && (*best = spk_contenders_predicted_best(contenders, count)) >= 0; tries++) {
         spk_contender *c = &contenders[*best];
         spk_proof proof = SPK_PROOF_NONE;
-        SPK_TRY(spk_prove(tuner, problem, c->kernel, &c->params, &proof, c->why, sizeof c->why));
+        SPK_TRY(find_proof(tuner, problem, c->kernel, &c->params, soon, &proof, c->why, sizeof c->why));
         if (proof == SPK_PROOF_GOOD)
             return SPK_OK;
         for (int i = 0; i < count; i++)
@@ -117,7 +150,7 @@ static spk_status best_of_rows(const spk_tuner *tuner, const spk_problem *proble
     return SPK_OK;
 }
 
-spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, int *best)
+spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, spk_contender *contenders, int count, bool soon, int *best)
 {
     bool *could = NULL;
     char why[200];
@@ -128,7 +161,7 @@ spk_status spk_proved_best(const spk_tuner *tuner, const spk_problem *problem, s
     SPK_TRY(spk_calloc(tuner->mem, (size_t)count + 1, sizeof *could, &could));
     for (int i = 0; i < count; i++)
         could[i] = contenders[i].eligible;
-    spk_status status = best_of_rows(tuner, problem, contenders, count, best);
+    spk_status status = best_of_rows(tuner, problem, contenders, count, soon, best);
     for (int i = 0; i < count; i++)
         contenders[i].eligible = could[i];
     spk_free(tuner->mem, could);

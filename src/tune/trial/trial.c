@@ -1,6 +1,7 @@
-/* The schedule of a trial. First each of a small field runs twice: the model's favourites, two of a row. Those far behind leave. Then more
- * of the leading row join, as the model knows rows better than their parameters. The few that are left run in rounds, in an order of its
- * own each, until the medians are worth a decision. Some 60 runs in all. */
+/* The schedule of a trial. Where candidates must be compiled and proved before they may run, that is done ahead, on another thread, and
+ * nobody is timed until then. First each of a small field runs twice: the model's favourites, two of a row. Those far behind leave. Then
+ * more of the leading row join, as the model knows rows better than their parameters. The few that are left run in rounds, in an order of
+ * its own each, until the medians are worth a decision. Some 60 runs in all. */
 #include "tune/trial/trial.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "tune/trial/ahead.h"
 
 enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2 };
 static const double no_chance = 4;     /* predicted so many times the best: not tried */
@@ -16,7 +18,7 @@ static const double hopeless = 3;      /* so far behind after a single run: it l
 static const double behind = 1.08;     /* in the rounds */
 static const double check_share = 0.5, least_check_us = 200, most_check_us = 5000; /* of the predicted run */
 
-typedef enum phase { PHASE_FIELD, PHASE_MORE, PHASE_ROUNDS, PHASE_DECIDED } phase;
+typedef enum phase { PHASE_AHEAD, PHASE_FIELD, PHASE_MORE, PHASE_ROUNDS, PHASE_DECIDED } phase;
 
 struct spk_trial {
     spk_tuner tuner; /* a copy, as are the next; the device and the store are the context's */
@@ -31,6 +33,11 @@ struct spk_trial {
     phase phase;
     double runs_us;
     spk_contender *winner;
+    spk_choice first;
+    spk_ahead *ahead;         /* NULL: nothing is done ahead */
+    spk_contender **prepared; /* those of its list */
+    int prepared_count;
+    struct spk_watch *watch; /* NULL: a run is over when it returns */
 };
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
@@ -61,13 +68,24 @@ static int of_row(const spk_trial *t, const spk_kernel *kernel)
     return count;
 }
 
+static bool prepares(const spk_trial *t)
+{
+    return t->tuner.device->backend->prepare != NULL;
+}
+
+/* Once the device has seen to it; before that, whoever is eligible is sent there. */
+static bool may_run(const spk_trial *t, const spk_contender *c)
+{
+    return !prepares(t) || t->phase == PHASE_AHEAD || c->prepared;
+}
+
 /* The best prediction among those that may win and take no part yet: of `kernel`, or (NULL) of the rows with room. */
 static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel)
 {
     spk_contender *best = NULL;
     for (int i = 0; i < t->search.count; i++) {
         spk_contender *c = &t->search.contenders[i];
-        if (!c->eligible || c->held_back || c->wanted || (kernel != NULL && c->kernel != kernel))
+        if (!c->eligible || c->held_back || c->wanted || !may_run(t, c) || (kernel != NULL && c->kernel != kernel))
             continue;
         if (kernel == NULL && of_row(t, c->kernel) >= MOST_OF_A_ROW)
             continue;
@@ -88,8 +106,7 @@ static bool is_choice(const spk_contender *c, const spk_choice *choice)
     return c->kernel == choice->kernel && memcmp(&c->params, &choice->params, sizeof c->params) == 0;
 }
 
-/* The plan's own choice first, whatever the model says of it. */
-static void choose_field(spk_trial *t, const spk_choice *first)
+static void add_field(spk_trial *t)
 {
     double best_us = INFINITY;
     for (int i = 0; i < t->search.count; i++) {
@@ -97,16 +114,88 @@ static void choose_field(spk_trial *t, const spk_choice *first)
         c->wanted = false;
         if (c->eligible && !c->held_back)
             best_us = fmin(best_us, c->predicted_us);
-        if (is_choice(c, first))
+        if (is_choice(c, &t->first))
             add(t, c);
     }
     add_best(t, NULL, FIELD - t->count, no_chance * best_us);
+}
+
+/* The plan's own choice first, whatever the model says of it. */
+static void choose_field(spk_trial *t)
+{
+    t->phase = PHASE_FIELD;
+    t->count = t->next = 0;
+    add_field(t);
     for (int i = 0; i < t->count; i++)
-        if (is_choice(t->list[i], first)) {
+        if (is_choice(t->list[i], &t->first)) {
             spk_contender *c = t->list[i];
             memmove(t->list + 1, t->list, (size_t)i * sizeof *t->list);
             t->list[0] = c;
         }
+}
+
+/* ------------------------------------------------------------------------------------------------ what is done ahead */
+
+/* The field, and more of the rows that are likely to lead it. */
+static spk_status begin_ahead(spk_trial *t)
+{
+    spk_prepared *list = NULL;
+    t->phase = PHASE_AHEAD;
+    add_field(t);
+    if (t->count == 0)
+        return SPK_OK;
+    const spk_kernel *leading = t->list[0]->kernel, *next = leading;
+    for (int i = 0; i < t->count && next == leading; i++)
+        next = t->list[i]->kernel;
+    add_best(t, leading, MORE, INFINITY);
+    if (next != leading)
+        add_best(t, next, MORE / 2, INFINITY);
+    SPK_TRY(spk_alloc(t->tuner.mem, (size_t)t->count + 1, sizeof *t->prepared, &t->prepared));
+    SPK_TRY(spk_calloc(t->tuner.mem, (size_t)t->count + 1, sizeof *list, &list));
+    for (int i = 0; i < t->count; i++) {
+        t->prepared[i] = t->list[i];
+        list[i] = (spk_prepared){.kernel = t->list[i]->kernel, .params = t->list[i]->params};
+    }
+    t->prepared_count = t->count;
+    const spk_status status = spk_ahead_begin(&t->tuner, &t->problem, list, t->count, &t->ahead);
+    spk_free(t->tuner.mem, list);
+    return status;
+}
+
+/* Who may run begins; who may not is out. */
+static void end_ahead(spk_trial *t)
+{
+    const spk_prepared *list = spk_ahead_list(t->ahead);
+    for (int i = 0; i < t->prepared_count; i++) {
+        spk_contender *c = t->prepared[i];
+        c->prepared = list[i].status == SPK_OK || is_choice(c, &t->first);
+        if (c->prepared)
+            continue;
+        c->eligible = false;
+        c->status = list[i].status == SPK_ERR_UNSUPPORTED ? SPK_CANDIDATE_PRUNED : SPK_CANDIDATE_FAILED;
+        c->failure = list[i].status;
+        c->ran = c->status == SPK_CANDIDATE_FAILED;
+        snprintf(c->why, sizeof c->why, "%s", list[i].why[0] != '\0' ? list[i].why : spk_status_name(list[i].status));
+    }
+    t->watch = spk_ahead_take_watch(t->ahead);
+    spk_ahead_end(&t->ahead);
+    choose_field(t);
+    if (t->count < 2 || t->watch == NULL) { /* nobody to be compared with */
+        t->count = 0;
+        t->phase = PHASE_DECIDED;
+    }
+}
+
+bool spk_trial_waits(spk_trial *t)
+{
+    if (t->phase == PHASE_AHEAD && spk_ahead_done(t->ahead))
+        end_ahead(t);
+    return t->phase == PHASE_AHEAD;
+}
+
+struct spk_watch *spk_trial_watch(const spk_trial *t)
+{
+    return t->watch;
 }
 
 /* ------------------------------------------------------------------------------------------------ begin, end */
@@ -134,7 +223,11 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
     SPK_TRY(spk_search_begin(&t->search, &t->tuner, &t->problem, &t->options));
     SPK_TRY(spk_evidence_rule_out(&t->tuner, &t->options, &t->class, t->search.contenders, t->search.count));
     SPK_TRY(spk_calloc(tuner->mem, (size_t)t->search.count + 1, sizeof *t->list, &t->list));
-    choose_field(t, first);
+    t->first = *first;
+    if (prepares(t))
+        SPK_TRY(begin_ahead(t));
+    else
+        choose_field(t);
     spk_search_watch(&t->search);
     return SPK_OK;
 }
@@ -174,6 +267,10 @@ void spk_trial_end(spk_trial **trial)
         return;
     const spk_mem *mem = t->tuner.mem;
     spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &t->hash, sizeof t->hash);
+    spk_ahead_end(&t->ahead);
+    if (t->watch != NULL)
+        t->tuner.device->backend->watch_release(t->tuner.device, &t->watch);
+    spk_free(mem, t->prepared);
     if (t->search.tuner != NULL)
         spk_search_end(&t->search);
     spk_free(mem, t->list);
@@ -260,7 +357,7 @@ static bool call_others(spk_trial *t)
     if (t->count == 0 && spk_contenders_readmit(t->search.contenders, t->search.count))
         for (int i = 0; i < t->search.count; i++) {
             spk_contender *c = &t->search.contenders[i];
-            if (c->wanted && c->eligible && !c->ran)
+            if (c->wanted && c->eligible && !c->ran && may_run(t, c))
                 add(t, c);
         }
     t->phase = PHASE_FIELD;
@@ -308,6 +405,8 @@ static spk_contender *next_of_phase(spk_trial *t)
 
 spk_contender *spk_trial_next(spk_trial *t)
 {
+    if (spk_trial_waits(t))
+        return NULL;
     while (t->phase != PHASE_DECIDED) {
         if (t->count == 0 && !call_others(t))
             decide(t);

@@ -14,8 +14,14 @@ spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, c
                            spk_trial **trial, bool *elsewhere);
 void spk_trial_end(spk_trial **trial); /* accepts NULL; unbinds all contenders */
 
-/* Who runs next; NULL: it is decided. */
+/* Whether candidates are still compiled and proved, on another thread: nobody has a turn, and nothing is decided. Waits for nothing. */
+bool spk_trial_waits(spk_trial *trial);
+
+/* Who runs next; NULL: it is decided, or it waits. */
 spk_contender *spk_trial_next(spk_trial *trial);
+
+/* What runs are timed with where a device runs them later. NULL: a run is over when it returns. */
+struct spk_watch *spk_trial_watch(const spk_trial *trial);
 
 /* Whether it has run in this trial. A first run is compared with the oracle, and its time says little: memory is touched. */
 bool spk_trial_has_run(const spk_contender *contender);

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""The compiled device programs that ship with the library, share/programs.db: bench/programs.py collect|make|check|list [--database FILE].
+
+  collect FOLDER   makes the file of a cache of compiled programs ($SPARSEK_CACHE_DIR/cubin), which `python bench/python/first_choices.py` fills on a GPU: what is
+                   of another source than this tree's is left out
+  make             compiles anew what is of another source, with NVRTC ($SPARSEK_NVRTC), on any machine: no GPU is needed
+  check            says how many are of this tree's sources; fails where fewer than nine of ten are
+  list             a line a program: file, source's hash, architecture, options
+
+A program that is not there, or is of another source, is compiled where it is met. So a stale file costs time, never correctness.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import sqlite3
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+HEADER = struct.Struct("<8sIIQQ")  # src/backend/cuda/cubins.c
+KEY = re.compile(r"^(?P<file>\S+\.cu) (?P<hash>[0-9a-f]{16}) (?:nvrtc=\S+ )?arch=(?P<arch>\S+) ?(?P<options>.*)$")
+COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/program.c
+
+
+def hashes():
+    """Of each program's source, as the build writes them into the library (cmake/SparsekClosure.cmake)."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = f"{folder}/evidence"
+        sources = [*(ROOT / "cmake/evidence").glob("*.c"), ROOT / "src/base/hash.c"]
+        subprocess.run([os.environ.get("CC", "cc"), "-std=gnu11", "-O1", "-I", ROOT / "src", *sources, "-o", program], check=True)
+        listed = subprocess.run([program, ROOT / "src"], capture_output=True, text=True, check=True).stdout
+    return dict(line.split()[1:] for line in listed.splitlines() if line.startswith("program "))
+
+
+def name(found):
+    return f"{found['file']} {found['hash']} arch={found['arch']} {found['options']}"
+
+
+def of_cache(folder):
+    """What the files of a cache hold: key and cubin."""
+    for path in sorted(pathlib.Path(folder).glob("*.cubin")):
+        whole = path.read_bytes()
+        if len(whole) < HEADER.size:
+            continue
+        magic, _, key_bytes, size, _ = HEADER.unpack_from(whole)
+        key, cubin = whole[HEADER.size : HEADER.size + key_bytes], whole[HEADER.size + key_bytes :]
+        found = KEY.match(key.decode(errors="replace"))
+        if magic == b"spkcubin" and len(cubin) == size and found:
+            yield found, cubin
+
+
+def read(path):
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
+        return {key: (size, zipped) for key, size, zipped in database.execute("SELECT key, bytes, zipped FROM program")}
+
+
+def write(path, programs):
+    aside = path.with_suffix(".new")
+    aside.unlink(missing_ok=True)
+    database = sqlite3.connect(aside)
+    with database:
+        database.execute("CREATE TABLE program (key TEXT PRIMARY KEY, bytes INTEGER NOT NULL, zipped BLOB NOT NULL)")
+        database.executemany("INSERT INTO program VALUES (?, ?, ?)", [(key, *programs[key]) for key in sorted(programs)])
+    database.execute("VACUUM")
+    database.close()
+    os.replace(aside, path)
+
+
+def zipped(cubin):
+    return len(cubin), zlib.compress(cubin, 9)
+
+
+def say(programs):
+    print(f"{len(programs)} programs, {sum(size for size, _ in programs.values()) / 2**20:.1f} MiB, {sum(len(z) for _, z in programs.values()) / 2**20:.1f} zipped")
+
+
+def collect(options):
+    today, programs = hashes(), {}
+    for found, cubin in of_cache(options.folder):
+        if today.get(found["file"]) == found["hash"]:
+            programs[name(found)] = zipped(cubin)
+    if not programs:
+        raise SystemExit(f"{options.folder} holds no program of this tree's sources")
+    write(options.database, programs)
+    say(programs)
+
+
+def compile_anew(key, source_hash):
+    from carry import cubins
+
+    found = KEY.match(key)
+    cubin = cubins.compiled(ROOT / "src", found["file"], COMMON.format(found["arch"], found["options"]).strip())
+    return f"{found['file']} {source_hash} arch={found['arch']} {found['options']}", zipped(cubin)
+
+
+def make(options):
+    today, programs = hashes(), read(options.database)
+    stale = [key for key in programs if today.get(KEY.match(key)["file"]) != KEY.match(key)["hash"]]
+    gone = [key for key in stale if KEY.match(key)["file"] not in today]
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        waiting = {key: pool.submit(compile_anew, key, today[KEY.match(key)["file"]]) for key in stale if key not in gone}
+        for count, (key, result) in enumerate(waiting.items(), 1):
+            made, content = result.result()
+            programs[made] = content
+            if sys.stderr.isatty():
+                print(f"\r{count} of {len(waiting)}", end="", file=sys.stderr)
+    for key in stale:
+        del programs[key]
+    write(options.database, programs)
+    print(f"{len(waiting)} compiled anew, {len(gone)} of programs that are gone left out")
+    say(programs)
+
+
+def check(options):
+    today, programs = hashes(), read(options.database)
+    live = [key for key in programs if (found := KEY.match(key)) and today.get(found["file"]) == found["hash"]]
+    for key, (size, content) in programs.items():
+        if len(zlib.decompress(content)) != size:
+            raise SystemExit(f"{options.database}: {key} is damaged")
+    print(f"{len(live)} of {len(programs)} programs are of this tree's sources")
+    if 10 * len(live) < 9 * len(programs):
+        raise SystemExit(f"{options.database} is stale: bench/programs.py make compiles it anew")
+
+
+def show(options):
+    for key in sorted(read(options.database)):
+        print(key)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--database", type=pathlib.Path, default=ROOT / "share/programs.db")
+    actions = parser.add_subparsers(required=True)
+    actions.add_parser("collect").set_defaults(action=collect)
+    actions.choices["collect"].add_argument("folder", type=pathlib.Path)
+    for word, action in (("make", make), ("check", check), ("list", show)):
+        actions.add_parser(word).set_defaults(action=action)
+    options = parser.parse_args()
+    options.action(options)
+
+
+if __name__ == "__main__":
+    main()
