@@ -19,7 +19,7 @@ def _step(pages: Tensor, row: int) -> int:
 def _finer(pages: Tensor, row: int, step: int) -> Tensor:
     """The same memory as more pages, of which every step-th is one of those given. The others are not named by a table."""
     strides = (pages.shape[row] * pages.stride(row), *pages.stride()[1:])
-    return pages.as_strided(((pages.shape[0] - 1) * step + 1, *pages.shape[1:]), strides, pages.storage_offset())
+    return pages.as_strided(((pages.shape[0] - 1) * step + 1, *pages.shape[1:]), strides)
 
 
 def joined(k: Tensor, v: Tensor, page_table: Tensor, row: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -82,6 +82,9 @@ spk_status spk_plan_find(spk_context *context, const spk_problem *problem, const
  * NULL where there is none. */
 void spk_plan_bind_fallback(spk_plan *plan, const spk_tune_options *options, const spk_choice *first, spk_choice *fallback);
 
+/* Neither candidate takes these pointers: names the first input that is not aligned. */
+spk_status spk_plan_refuse_addresses(const spk_plan *plan, const spk_args *args);
+
 /* Runs `bound`, one of the plan's, with the caller's workspace or the plan's own. */
 spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream);
 
@@ -98,6 +101,11 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
 void spk_plan_end_trial(spk_plan *plan);
 const spk_plan_later *spk_plan_later_of(const spk_plan *plan); /* NULL: not decided, or no trial */
 spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stream);
+
+/* Where a second candidate would have to be compiled, a plan that tries does without one until it meets pointers that its first choice does
+ * not take: whether this one does, and a run with such pointers. */
+bool spk_plan_trial_has_spare(const spk_plan *plan);
+spk_status spk_plan_run_spare(const spk_plan *plan, spk_args *args, void *stream);
 
 /* ---- plan cache (cache.c) */
 

@@ -36,9 +36,10 @@ void spk_plan_release_value(void *value)
     spk_plan_release(value);
 }
 
-/* A plan of what was decided. since: the epoch before. with_other: that of the second candidate, too; else it is decided now. */
+/* A plan of what was decided. since: the epoch before. known: the second candidate was decided, too, and nothing is tried; else it is
+ * decided now, unless the plan's trial does so when it is wanted. */
 static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_epoch since,
-                       spk_decided *decided, bool with_other, spk_plan **out)
+                       spk_decided *decided, bool known, spk_plan **out)
 {
     const spk_tuner tuner = spk_context_tuner(context);
     spk_plan *made = NULL;
@@ -51,9 +52,11 @@ static spk_status make(spk_context *context, const spk_problem *problem, const s
     double start = spk_now_us();
     SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->first, &made->bound));
     made->prepare_us = spk_now_us() - start;
-    if (!with_other)
+    if (!known)
+        SPK_GOTO(spk_plan_begin_trial(made, options, &decided->first));
+    if (!known && !spk_plan_trial_has_spare(made))
         spk_plan_bind_fallback(made, options, &decided->first, &decided->fallback);
-    else if (decided->fallback.kernel != NULL)
+    else if (known && decided->fallback.kernel != NULL)
         SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->fallback, &made->fallback));
     take_workspace(made);
     if (made->workspace_bytes > 0)
@@ -103,12 +106,7 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
         return SPK_OK;
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &decided.first));
     SPK_TRY(make(context, problem, options, since, &decided, false, out));
-    const spk_status begun = spk_plan_begin_trial(*out, options, &decided.first);
-    if (begun != SPK_OK)
-        spk_plan_release(out);
-    if (begun != SPK_OK || (*out)->trial != NULL)
-        return begun;
-    if (asks && decided.first.lasting && is_complete(*out))
+    if ((*out)->trial == NULL && asks && decided.first.lasting && is_complete(*out))
         remember(context, problem, &asked, since, &decided);
     return SPK_OK;
 }
@@ -135,8 +133,9 @@ static spk_status check_stream(const spk_plan *plan, const void *stream)
 }
 
 /* Names the first input that is not aligned: that is what only some kernels read. */
-static spk_status refuse_addresses(const spk_bound *bound, const spk_args *args)
+spk_status spk_plan_refuse_addresses(const spk_plan *plan, const spk_args *args)
 {
+    const spk_bound *bound = &plan->bound;
     const spk_op *op = bound->problem.op;
     for (int i = 0; i < op->operand_count; i++)
         if (op->operands[i].role != SPK_ROLE_OUT && (uintptr_t)args->at[i] % 16 != 0)
@@ -146,13 +145,17 @@ static spk_status refuse_addresses(const spk_bound *bound, const spk_args *args)
                     bound->kernel->name);
 }
 
+static bool takes(const spk_bound *bound, const spk_args *args)
+{
+    return bound->kernel->ops->takes == NULL || bound->kernel->ops->takes(bound, args);
+}
+
 /* The candidate that takes these addresses. */
 static spk_status find_bound(const spk_plan *plan, const spk_args *args, const spk_bound **found)
 {
-    const spk_bound *bound = &plan->bound;
-    const bool takes = bound->kernel->ops->takes == NULL || bound->kernel->ops->takes(bound, args);
-    *found = takes ? bound : &plan->fallback;
-    return takes || plan->fallback.kernel != NULL ? SPK_OK : refuse_addresses(bound, args);
+    const bool first = takes(&plan->bound, args);
+    *found = first ? &plan->bound : &plan->fallback;
+    return first || plan->fallback.kernel != NULL ? SPK_OK : spk_plan_refuse_addresses(plan, args);
 }
 
 static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
@@ -168,6 +171,8 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
 
 spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
 {
+    if (bound == NULL && spk_plan_trial_has_spare(plan) && !takes(&plan->bound, args))
+        return spk_plan_run_spare(plan, args, stream);
     if (bound == NULL)
         SPK_TRY(find_bound(plan, args, &bound));
     if (plan->workspace_bytes > 0 && args->workspace == NULL)

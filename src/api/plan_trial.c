@@ -33,6 +33,9 @@ typedef struct spk_plan_trial {
     spk_trial *trial;         /* NULL: it is over */
     room *rooms;
     spk_contender *timed; /* whose time on its stream is still to be read */
+    bool has_spare;       /* a second candidate is bound when one is wanted */
+    spk_bound spare;      /* kernel NULL: not yet */
+    spk_scratch *spare_scratch;
     spk_bound own;        /* the winner, where it is not the plan's first choice */
     spk_scratch *scratch; /* its workspaces */
     spk_plan_later decided;
@@ -69,6 +72,8 @@ void spk_plan_end_trial(spk_plan *plan)
     spk_trial_end(&t->trial);
     release_rooms(plan, t);
     spk_scratch_release(&t->scratch);
+    spk_scratch_release(&t->spare_scratch);
+    spk_unbind(&t->spare);
     spk_unbind(&t->own);
     pthread_mutex_destroy(&t->lock);
     spk_free(&plan->context->mem, t);
@@ -96,6 +101,8 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     plan->trial->trial = trial;
     plan->trial->waits = waits;
     plan->trial->options = *options;
+    plan->trial->options.only = plan->trial->options.exclude = plan->trial->options.choice = NULL;
+    plan->trial->has_spare = tuner.device->backend->ready != NULL && (options->exclude == NULL || options->exclude[0] == '\0');
     plan->trial->since = spk_epoch_now();
     plan->passing = false; /* it finds out by itself */
     if (waits || has_proofs(plan))
@@ -105,6 +112,54 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     const size_t used = strlen(plan->words.why);
     snprintf(plan->words.why + used, sizeof plan->words.why - used, "; tried in place");
     return SPK_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ a second candidate */
+
+bool spk_plan_trial_has_spare(const spk_plan *plan)
+{
+    return plan->trial != NULL && plan->trial->has_spare;
+}
+
+static spk_status bind_spare(const spk_plan *plan, spk_plan_trial *t)
+{
+    const spk_tuner tuner = spk_context_tuner(plan->context);
+    const spk_choice first = {.kernel = plan->bound.kernel, .params = plan->bound.params};
+    spk_choice choice;
+    if (t->spare.kernel != NULL)
+        return SPK_OK;
+    spk_bound made = {.kernel = NULL};
+    spk_tune_bind_fallback(&tuner, &plan->bound.problem, &t->options, &first, &choice, &made);
+    if (made.kernel == NULL)
+        return SPK_OK;
+    spk_status status = SPK_OK;
+    if (made.workspace_bytes > 0)
+        status = spk_scratch_make(&plan->context->mem, plan->context->device, made.workspace_bytes, &t->spare_scratch);
+    if (status == SPK_OK)
+        t->spare = made;
+    else
+        spk_unbind(&made);
+    return status;
+}
+
+spk_status spk_plan_run_spare(const spk_plan *plan, spk_args *args, void *stream)
+{
+    spk_plan_trial *t = plan->trial;
+    pthread_mutex_lock(&t->lock);
+    spk_status status = bind_spare(plan, t);
+    pthread_mutex_unlock(&t->lock);
+    SPK_TRY(status);
+    if (t->spare.kernel == NULL)
+        return spk_plan_refuse_addresses(plan, args);
+    if (t->spare_scratch == NULL)
+        return spk_bound_run(&t->spare, args, stream);
+    spk_loan loan;
+    SPK_TRY(spk_scratch_borrow(t->spare_scratch, stream, &loan));
+    args->workspace = loan.memory;
+    args->workspace_bytes = t->spare.workspace_bytes;
+    status = spk_bound_run(&t->spare, args, stream);
+    spk_scratch_return(t->spare_scratch, &loan);
+    return status;
 }
 
 /* ------------------------------------------------------------------------------------------------ one run */

@@ -314,6 +314,61 @@ static void who_fails_is_followed_by_another(void **state)
     }
 }
 
+static atomic_int odd; /* the first choice takes no pointers */
+
+static bool takes(const spk_bound *bound, const spk_args *args)
+{
+    (void)bound, (void)args;
+    return atomic_load(&odd) == 0;
+}
+
+static bool ready(spk_device *device, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params)
+{
+    (void)device, (void)problem, (void)kernel, (void)params;
+    return true;
+}
+
+/* A second candidate, for pointers that the first choice does not take, is bound when such pointers come: before, while and after others
+ * are tried. */
+static void the_second_candidate_comes_when_wanted(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    spk_kernel_ops of_first = *table[0].ops;
+    spk_kernel rows[4];
+    memcpy(rows, table, sizeof rows);
+    of_first.takes = takes;
+    rows[0].ops = &of_first;
+    context->table = rows;
+    fakes[0].model_us = 10;
+    fakes[0].us = 3;
+    set_spends();
+    atomic_store(&may_prepare, 0);
+    atomic_store(&odd, 1);
+    later.ready = ready;
+    spk_plan *plan = make_plan();
+    assert_string_equal(info_of(plan).kernel, "fake0");
+    assert_null(plan->fallback.kernel);
+    (void)fake_runs();
+    for (int i = 0; i < 10; i++)
+        check_run(plan, &a, a.d, want);
+    assert_int_equal(atomic_load(&fakes[0].runs), 0);
+    atomic_store(&odd, 0);
+    atomic_store(&may_prepare, 1);
+    wait_until_prepared(2);
+    (void)run_until_known(plan, &a, want);
+    assert_string_equal(info_of(plan).kernel, "fake0");
+    atomic_store(&odd, 1);
+    (void)fake_runs();
+    check_run(plan, &a, a.d, want);
+    assert_int_equal(atomic_load(&fakes[0].runs), 0);
+    spk_plan_destroy(&plan);
+    context->table = table;
+    free(want);
+    free_arrays(&a);
+}
+
 typedef struct worker {
     spk_plan *plan;
     const arrays *a;
@@ -363,6 +418,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_under_way_stops, open_later, close_later),
         cmocka_unit_test_setup_teardown(alone_nothing_is_measured, open_later, close_later),
         cmocka_unit_test_setup_teardown(who_fails_is_followed_by_another, open_later, close_later),
+        cmocka_unit_test_setup_teardown(the_second_candidate_comes_when_wanted, open_later, close_later),
         cmocka_unit_test_setup_teardown(several_threads, open_later, close_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
