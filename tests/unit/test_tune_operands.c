@@ -1,6 +1,7 @@
 /* Operands and checks: how many sets, what they hold, whose memory they take, what samples of a problem are. */
 #include "test_tune_fake.h"
 
+#include "op/attention/attention.h"
 #include "tune/search/search.h"
 
 static const spk_kernel one[] = {FAKE_ROW(0, a, SPK_KIND_OWN, 10, false, "")};
@@ -34,6 +35,45 @@ static void cold_sets_exceed_the_cache(void **state)
     assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 1, NULL, &o), SPK_OK);
     assert_int_equal(o->sets, 1);
     spk_operands_release(&o);
+    bench_close(&b);
+}
+
+/* LSE is a number of the tuner's own: no weight that follows from it is so large that 2^12 times it is none in f16, however few keys there
+ * are. */
+static void weights_of_gradients_stay_small(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    bench b;
+    bench_open(&b, one, 1, "");
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        spk_rng_seed(&rng, seed);
+        const spk_attention_backward asked = {SPK_SIZED(spk_attention_backward),
+                                              .dtype = SPK_F16,
+                                              .heads = 2,
+                                              .heads_kv = 2,
+                                              .queries = 1 + (int64_t)spk_rng_below(&rng, 160),
+                                              .keys = 1 + (int64_t)spk_rng_below(&rng, seed % 2 != 0 ? 160 : 4),
+                                              .depth = 8 * (int64_t)(2 + spk_rng_below(&rng, 31))};
+        spk_problem problem;
+        spk_operands *o = NULL;
+        assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, &asked, &b.options, &problem), SPK_OK);
+        assert_int_equal(spk_operands_make(&b.tuner, &problem, seed, NULL, &o), SPK_OK);
+        double most = -INFINITY;
+        for (int64_t row = 0; row < 2 * problem.m; row++)
+            for (int64_t key = 0; key < problem.n; key++) {
+                double score = 0;
+                for (int64_t d = 0; d < problem.k; d++)
+                    score +=
+                        spk_operand_get(&problem.operand[ATTENTION_Q], o->args[0].at[ATTENTION_Q], row, d) *
+                        spk_operand_get(&problem.operand[ATTENTION_K], o->args[0].at[ATTENTION_K], row / problem.m * problem.n + key, d);
+                most = fmax(most, SPK_ATTENTION_TUNED_SCALE * score -
+                                      spk_operand_get(&problem.operand[ATTENTION_LSE], o->args[0].at[ATTENTION_LSE], row, 0));
+            }
+        if (most > log(16))
+            fail_msg("seed %d: a score is %g above its LSE", (int)seed, most);
+        spk_operands_release(&o);
+    }
     bench_close(&b);
 }
 
@@ -290,8 +330,13 @@ static void samples_keep_the_proportions(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cold_sets_exceed_the_cache),   cmocka_unit_test(time_is_bounded),    cmocka_unit_test(memory_is_bounded),
-        cmocka_unit_test(a_caller_gives_the_memory),    cmocka_unit_test(the_noise_is_noise), cmocka_unit_test(every_option_is_checked),
+        cmocka_unit_test(weights_of_gradients_stay_small),
+        cmocka_unit_test(cold_sets_exceed_the_cache),
+        cmocka_unit_test(time_is_bounded),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(a_caller_gives_the_memory),
+        cmocka_unit_test(the_noise_is_noise),
+        cmocka_unit_test(every_option_is_checked),
         cmocka_unit_test(samples_keep_the_proportions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,12 +124,16 @@ static double tolerance(const spk_problem *p, int output)
     return spk_attention_rounding(p, p->k + p->depth_v, output == BACKWARD_GRAD_Q ? p->n : p->m * spk_attention_sharing(p), true);
 }
 
-/* In tuning O and LSE are random, too. Around the logarithm of the sum that scores of random numbers have, so that weights are at most
- * about 1: the gradients in f16 would overflow else. */
+/* In tuning O and LSE are random, too. Around the logarithm of the sum that scores of random numbers have, and so high that no score of
+ * any pair is more than 2 above its query's LSE: a real weight is at most 1, and kernels hold it, times 2^12, in f16. */
 static double mean(const spk_problem *p, int i)
 {
+    static const double highest = 6, above = 2; /* of so many normal numbers, in standard deviations */
     const double rows = (double)p->m * (double)spk_operand_heads(&p->operand[ATTENTION_Q]), scale = SPK_ATTENTION_TUNED_SCALE;
-    return i == ATTENTION_LSE && p->pairs > rows ? 0.5 * scale * scale * (double)p->k + log(p->pairs / rows) : 0;
+    const double variance = scale * scale * (double)p->k, least = highest * sqrt(variance + 1) - above;
+    if (i != ATTENTION_LSE)
+        return 0;
+    return p->pairs > rows ? fmax(0.5 * variance + log(p->pairs / rows), least) : least;
 }
 
 static const spk_field_info fields[] = {
