@@ -248,8 +248,8 @@ static void tell_wrong(const spk_plan *plan, const spk_contender *c)
     const spk_context *context = plan->context;
     char text[512], params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(c->kernel, &c->params, params, sizeof params);
-    snprintf(text, sizeof text, "%s %s gave a wrong result, which was computed again by another, and was ruled out: %s", c->kernel->name,
-             params, c->why);
+    snprintf(text, sizeof text, "%s %s gave a wrong result%s, and was ruled out: %s", c->kernel->name, params,
+             has_proofs(plan) ? "" : ", which was computed again by another", c->why);
     if (context->log != NULL)
         spk_tell_log(context->log, context->log_user, 1, text);
 }
@@ -475,6 +475,10 @@ static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_
         wait_no_longer(plan, t);
     if (t->trial == NULL || spk_trial_waits(t->trial))
         return SPK_OK;
+    if (spk_trial_wrong_first(t->trial) != NULL && atomic_exchange(&t->first, FIRST_OUT) != FIRST_OUT) {
+        tell_wrong(plan, spk_trial_wrong_first(t->trial));
+        spk_epoch_refuted();
+    }
     SPK_TRY(take_turn(plan, t, args, stream, done));
     const spk_status status = t->timed == NULL && spk_trial_next(t->trial) == NULL ? settle(plan, t) : SPK_OK;
     return *done ? SPK_OK : status;

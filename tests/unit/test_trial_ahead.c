@@ -139,12 +139,12 @@ static int close_later(void **state)
     return close_plans(state);
 }
 
-/* Until all that is done ahead is done. */
+/* Until all that is done ahead is done: the watch comes last. */
 static void wait_until_prepared(int least)
 {
-    for (int i = 0; i < 300000 && atomic_load(&prepared) < least; i++)
+    for (int i = 0; i < 300000 && atomic_load(&watches) < 1; i++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-    assert_true(atomic_load(&prepared) >= least);
+    assert_true(atomic_load(&watches) == 1 && atomic_load(&prepared) >= least);
 }
 
 /* Runs until it is decided. The thread that prepares may have said so, and not yet have handed over. */
@@ -219,6 +219,34 @@ static void what_is_not_proved_never_runs(void **state)
     spk_plan_destroy(&plan);
     free(want);
     free_arrays(&a);
+}
+
+/* Nor what computes something wrong: it is compared before it has a turn. The first choice may have run before that was known. */
+static void what_is_wrong_has_no_turn(void **state)
+{
+    (void)state;
+    for (int wrong = 0; wrong < 4; wrong += 1 + (wrong == 1)) {
+        arrays a = make_arrays();
+        double *want = make_want(&a);
+        fakes[0].model_us = 10;
+        fakes[1].model_us = 12;
+        fakes[3].model_us = 14;
+        fakes[wrong].us = 1;
+        fakes[wrong].mode = FAKE_WRONG;
+        set_spends();
+        spk_plan *plan = make_plan();
+        wait_until_prepared(2);
+        (void)fake_runs();
+        (void)run_until_known(plan, &a, want);
+        assert_int_equal(atomic_load(&fakes[wrong].runs), 0);
+        assert_int_equal(atomic_load(&warned), wrong == 0);
+        assert_int_not_equal(info_of(plan).kernel[4] - '0', wrong);
+        spk_plan_destroy(&plan);
+        free(want);
+        free_arrays(&a);
+        close_later(state);
+        open_later(state);
+    }
 }
 
 /* While a graph is captured nothing is tried: what the graph holds is one candidate. */
@@ -414,6 +442,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_first_choice_works_until_others_may, open_later, close_later),
         cmocka_unit_test_setup_teardown(what_is_not_proved_never_runs, open_later, close_later),
+        cmocka_unit_test_setup_teardown(what_is_wrong_has_no_turn, open_later, close_later),
         cmocka_unit_test_setup_teardown(a_capture_holds_one_candidate, open_later, close_later),
         cmocka_unit_test_setup_teardown(what_is_under_way_stops, open_later, close_later),
         cmocka_unit_test_setup_teardown(alone_nothing_is_measured, open_later, close_later),

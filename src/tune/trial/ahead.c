@@ -2,14 +2,20 @@
  * the process for all, as a compiler must not lose its memory under a running thread. */
 #include "tune/trial/ahead.h"
 
+#include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STACK_BYTES = 16 << 20, LEAST_PRIORITY = 19 };
+#include "base/clock.h"
+
+enum { STACK_BYTES = 16 << 20, LEAST_PRIORITY = 19, WRONG_BYTES = 240 };
+static const double check_us = 30e3;      /* for the oracle's numbers, of all candidates together */
+static const double compared_bytes = 1e9; /* of operands: of a larger problem a part is compared */
 
 struct spk_ahead {
     spk_ahead *next;
@@ -17,7 +23,9 @@ struct spk_ahead {
     spk_device *device;
     spk_problem problem;
     spk_pattern *pattern; /* its own reference */
+    double tolerance;
     spk_prepared *list;
+    char (*wrong)[WRONG_BYTES];
     int count;
     struct spk_watch *watch;
     atomic_int interrupted, done;
@@ -68,6 +76,7 @@ static void release(spk_ahead *a)
         a->device->backend->watch_release(a->device, &a->watch);
     spk_pattern_release(&a->pattern);
     spk_free(&mem, a->list);
+    spk_free(&mem, a->wrong);
     spk_free(&mem, a);
 }
 
@@ -81,6 +90,34 @@ static void leave_list(const spk_ahead *a)
         *link = a->next;
 }
 
+/* A proof says that a program does no harm, not that its numbers are right. */
+static void compare(spk_ahead *a, spk_stage *stage, int entry)
+{
+    spk_contender c = {.kernel = a->list[entry].kernel, .params = a->list[entry].params, .prepared = true};
+    double run_us;
+    if (spk_contender_bind(&c, stage) == SPK_OK && !spk_contender_check(&c, stage, a->tolerance, &run_us) &&
+        c.status == SPK_CANDIDATE_WRONG)
+        snprintf(a->wrong[entry], WRONG_BYTES, "%s", c.why);
+    spk_contender_unbind(&c);
+}
+
+/* Where there is no memory for it nothing is compared. */
+static void compare_all(spk_ahead *a)
+{
+    const spk_tuner tuner = {.mem = &a->mem, .device = a->device, .interrupted = &a->interrupted};
+    spk_problem problem = a->problem;
+    spk_operand_memory memory = {.limit_us = 0};
+    spk_stage *stage = NULL;
+    problem.cache = SPK_WARM; /* one set of operands */
+    const spk_level level = spk_level_for(&tuner, &problem, compared_bytes / fmax((double)spk_operands_set_bytes(&problem), 1));
+    if (spk_stage_make(&tuner, &problem, level, (uint64_t)spk_now_us(), check_us, &memory, &stage) == SPK_OK)
+        for (int i = 0; i < a->count && atomic_load(&a->interrupted) == 0; i++)
+            if (a->list[i].status == SPK_OK)
+                compare(a, stage, i);
+    spk_stage_release(&stage);
+    spk_operand_memory_release(a->device, &memory);
+}
+
 static void *work(void *job)
 {
     spk_ahead *a = job;
@@ -89,6 +126,8 @@ static void *work(void *job)
     const spk_status status = backend->prepare(a->device, &a->problem, a->list, a->count, &a->interrupted);
     for (int i = 0; status != SPK_OK && i < a->count; i++)
         a->list[i].status = status;
+    if (atomic_load(&a->interrupted) == 0)
+        compare_all(a);
     if (atomic_load(&a->interrupted) == 0 && backend->watch_make != NULL && backend->watch_make(a->device, &a->watch) != SPK_OK)
         a->watch = NULL;
     pthread_mutex_lock(&lock);
@@ -121,7 +160,8 @@ static spk_status start(spk_ahead *a)
     return error == 0 ? SPK_OK : spk_fail(SPK_ERR_UNAVAILABLE, "a thread that compiles could not be started");
 }
 
-spk_status spk_ahead_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_prepared *list, int count, spk_ahead **ahead)
+spk_status spk_ahead_begin(const spk_tuner *tuner, const spk_problem *problem, double tolerance, const spk_prepared *list, int count,
+                           spk_ahead **ahead)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     spk_ahead *made = NULL;
@@ -131,11 +171,13 @@ spk_status spk_ahead_begin(const spk_tuner *tuner, const spk_problem *problem, c
     made->mem = *tuner->mem;
     made->device = tuner->device;
     made->problem = *problem;
+    made->tolerance = tolerance;
     made->count = count;
     made->wanted = true;
     if (problem->pattern != NULL)
         made->pattern = spk_pattern_share(problem->pattern);
     SPK_GOTO(spk_calloc(tuner->mem, (size_t)count + 1, sizeof *made->list, &made->list));
+    SPK_GOTO(spk_calloc(tuner->mem, (size_t)count + 1, sizeof *made->wrong, &made->wrong));
     memcpy(made->list, list, (size_t)count * sizeof *list);
     SPK_GOTO(start(made));
     *ahead = made;
@@ -155,6 +197,11 @@ bool spk_ahead_done(const spk_ahead *ahead)
 const spk_prepared *spk_ahead_list(const spk_ahead *ahead)
 {
     return ahead->list;
+}
+
+const char *spk_ahead_wrong(const spk_ahead *ahead, int entry)
+{
+    return ahead->wrong[entry];
 }
 
 struct spk_watch *spk_ahead_take_watch(spk_ahead *ahead)

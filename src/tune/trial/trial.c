@@ -34,8 +34,9 @@ struct spk_trial {
     double runs_us;
     spk_contender *winner;
     spk_choice first;
-    spk_ahead *ahead;         /* NULL: nothing is done ahead */
-    spk_contender **prepared; /* those of its list */
+    const spk_contender *wrong_first; /* that one, where it was found wrong ahead; NULL: it was not */
+    spk_ahead *ahead;                 /* NULL: nothing is done ahead */
+    spk_contender **prepared;         /* those of its list */
     int prepared_count;
     struct spk_watch *watch; /* NULL: a run is over when it returns */
 };
@@ -114,7 +115,7 @@ static void add_field(spk_trial *t)
         c->wanted = false;
         if (c->eligible && !c->held_back)
             best_us = fmin(best_us, c->predicted_us);
-        if (is_choice(c, &t->first))
+        if (is_choice(c, &t->first) && t->wrong_first == NULL)
             add(t, c);
     }
     add_best(t, NULL, FIELD - t->count, no_chance * best_us);
@@ -157,9 +158,18 @@ static spk_status begin_ahead(spk_trial *t)
         list[i] = (spk_prepared){.kernel = t->list[i]->kernel, .params = t->list[i]->params};
     }
     t->prepared_count = t->count;
-    const spk_status status = spk_ahead_begin(&t->tuner, &t->problem, list, t->count, &t->ahead);
+    const spk_status status = spk_ahead_begin(&t->tuner, &t->problem, t->search.tolerance, list, t->count, &t->ahead);
     spk_free(t->tuner.mem, list);
     return status;
+}
+
+static void keep_out(spk_contender *c, spk_candidate_status status, spk_status failure, const char *why)
+{
+    c->eligible = false;
+    c->status = status;
+    c->failure = failure;
+    c->ran = status != SPK_CANDIDATE_PRUNED;
+    snprintf(c->why, sizeof c->why, "%s", why[0] != '\0' ? why : spk_status_name(failure));
 }
 
 /* Who may run begins; who may not is out. */
@@ -168,19 +178,19 @@ static void end_ahead(spk_trial *t)
     const spk_prepared *list = spk_ahead_list(t->ahead);
     for (int i = 0; i < t->prepared_count; i++) {
         spk_contender *c = t->prepared[i];
-        c->prepared = list[i].status == SPK_OK || is_choice(c, &t->first);
-        if (c->prepared)
-            continue;
-        c->eligible = false;
-        c->status = list[i].status == SPK_ERR_UNSUPPORTED ? SPK_CANDIDATE_PRUNED : SPK_CANDIDATE_FAILED;
-        c->failure = list[i].status;
-        c->ran = c->status == SPK_CANDIDATE_FAILED;
-        snprintf(c->why, sizeof c->why, "%s", list[i].why[0] != '\0' ? list[i].why : spk_status_name(list[i].status));
+        const char *wrong = spk_ahead_wrong(t->ahead, i);
+        c->prepared = wrong[0] == '\0' && (list[i].status == SPK_OK || is_choice(c, &t->first));
+        if (wrong[0] != '\0')
+            keep_out(c, SPK_CANDIDATE_WRONG, SPK_OK, wrong);
+        else if (!c->prepared)
+            keep_out(c, list[i].status == SPK_ERR_UNSUPPORTED ? SPK_CANDIDATE_PRUNED : SPK_CANDIDATE_FAILED, list[i].status, list[i].why);
+        if (wrong[0] != '\0' && is_choice(c, &t->first))
+            t->wrong_first = c;
     }
     t->watch = spk_ahead_take_watch(t->ahead);
     spk_ahead_end(&t->ahead);
     choose_field(t);
-    if (t->count < 2 || t->watch == NULL) { /* nobody to be compared with */
+    if (t->count < (t->wrong_first != NULL ? 1 : 2) || t->watch == NULL) { /* nobody to be compared with */
         t->count = 0;
         t->phase = PHASE_DECIDED;
     }
@@ -191,6 +201,11 @@ bool spk_trial_waits(spk_trial *t)
     if (t->phase == PHASE_AHEAD && spk_ahead_done(t->ahead))
         end_ahead(t);
     return t->phase == PHASE_AHEAD;
+}
+
+const spk_contender *spk_trial_wrong_first(const spk_trial *t)
+{
+    return t->wrong_first;
 }
 
 struct spk_watch *spk_trial_watch(const spk_trial *t)

@@ -20,6 +20,9 @@ bool spk_trial_waits(spk_trial *trial);
 /* Who runs next; NULL: it is decided, or it waits. */
 spk_contender *spk_trial_next(spk_trial *trial);
 
+/* The first choice, where it was found wrong before anybody had a turn; else NULL. Its why says how. */
+const spk_contender *spk_trial_wrong_first(const spk_trial *trial);
+
 /* What runs are timed with where a device runs them later. NULL: a run is over when it returns. */
 struct spk_watch *spk_trial_watch(const spk_trial *trial);
 
