@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The compiled device programs that ship with the library, share/programs.db: bench/programs.py collect|make|check|list [--database FILE].
 
-  collect FOLDER   makes the file of a cache of compiled programs ($SPARSEK_CACHE_DIR/cubin), which `python bench/python/first_choices.py` fills on a GPU: what is
-                   of another source than this tree's is left out
+  collect FOLDER   makes the file of a cache of compiled programs ($SPARSEK_CACHE_DIR/cubin), which `python bench/python/first_choices.py` fills on a GPU. Taken
+                   are programs of usual problems, in 16 bits, and of those that serve the same problems the one or two whose tiles serve most others, too
   make             compiles anew what is of another source, with NVRTC ($SPARSEK_NVRTC), on any machine: no GPU is needed
   check            says how many are of this tree's sources; fails where fewer than nine of ten are
   list             a line a program: file, source's hash, architecture, options
@@ -11,6 +11,7 @@ A program that is not there, or is of another source, is compiled where it is me
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -26,6 +27,13 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
 HEADER = struct.Struct("<8sIIQQ")  # src/backend/cuda/cubins.c
 KEY = re.compile(r"^(?P<file>\S+\.cu) (?P<hash>[0-9a-f]{16}) (?:nvrtc=\S+ )?arch=(?P<arch>\S+) ?(?P<options>.*)$")
+# Constants that follow from the problem; the others are of tiles, and another value of them computes the same.
+OF_ATTENTION = {"DTYPE_A", "DEPTH", "DEPTH_V", "MASKED", "LEFT", "RIGHT", "WANT_LSE", "LIMITED", "CAPPED", "PACKED", "PAGED", "TILED", "COUNTED", "SHARED", "SCRUB", "VECTOR"}
+OF_PRODUCTS = {"DTYPE_A", "DTYPE_B", "DTYPE_D", "COMPUTE", "LAYOUT_A", "LAYOUT_B", "LAYOUT_D", "A_K_CONTIGUOUS", "HAS_POSITIONS", "BIAS", "ASSUME_FINITE"}
+OF_PRODUCTS |= {"BLOCK_ROWS", "BLOCK_COLS", "ACTIVATION", "RESIDUAL"}
+USUAL = {"DTYPE_A": {"3", "4"}, "DEPTH": {"64", "128"}, "BLOCK_ROWS": {"16", "32", "64", "128"}}  # f16, bf16
+SECOND = re.compile(r"_simt\.cu$")  # for pointers that are not aligned
+KEPT = {"attention_sm90.cu": 2, "spmm_sm90_wgmma.cu": 2, "spmm_sm80_warp.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
 COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/program.c
 
 
@@ -81,9 +89,31 @@ def say(programs):
     print(f"{len(programs)} programs, {sum(size for size, _ in programs.values()) / 2**20:.1f} MiB, {sum(len(z) for _, z in programs.values()) / 2**20:.1f} zipped")
 
 
+def constants(found):
+    """What a program is of: the constants that follow from the problem, and those of tiles."""
+    words = dict(word[2:].split("=", 1) for word in found["options"].split() if word.startswith("-D") and "=" in word)
+    own = OF_ATTENTION if found["file"].startswith("attention") else OF_PRODUCTS
+    of_problem = tuple(sorted(item for item in words.items() if item[0] in own))
+    return words, (found["file"], found["arch"], of_problem), (found["file"], tuple(sorted(item for item in words.items() if item[0] not in own)))
+
+
+def chosen(cache):
+    """Of programs for the same problems those with the most usual tiles."""
+    groups, usual = collections.defaultdict(list), collections.Counter()
+    for found, cubin in cache:
+        words, problem, tiles = constants(found)
+        if SECOND.search(found["file"]) or any(words.get(word) not in (None, *values) for word, values in USUAL.items()):
+            continue
+        usual[tiles] += 1
+        groups[problem].append((tiles, found, cubin))
+    for problem, group in groups.items():
+        for _, found, cubin in sorted(group, key=lambda entry: (-usual[entry[0]], name(entry[1])))[: KEPT.get(problem[0], 1)]:
+            yield found, cubin
+
+
 def collect(options):
     today, programs = hashes(), {}
-    for found, cubin in of_cache(options.folder):
+    for found, cubin in chosen(of_cache(options.folder)):
         if today.get(found["file"]) == found["hash"]:
             programs[name(found)] = zipped(cubin)
     if not programs:

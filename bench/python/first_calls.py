@@ -1,6 +1,6 @@
 """What first calls cost: python bench/python/first_calls.py [--device cpu|cuda] [--mode in_place|tune|estimate] [--json FILE] [--threads N].
 
-With --seconds the 100 calls of a problem are spread over so long, as a program's would be: on a GPU candidates are compiled and proved meanwhile.
+With --seconds a problem is called for so long, 100 times at least: on a GPU candidates are compiled and proved meanwhile.
 
 Random problems (--count) of SpMM, SDDMM, GEMM and attention with and without masks, and of their gradients, each with an empty store and no bundle. Of each one
 the file says how long the first call took and what a usual one takes, how long the slowest of 100 calls took, and what the choices that these calls led to lose
@@ -118,9 +118,8 @@ def tried(call, options, folder):
     sa.set_options(store=store, unknown=options.mode, budget_s=0)
     sa.clear_cache()
     first_s = seconds(call, device)
-    calls = []
-    for _ in range(CALLS):
-        time.sleep(options.seconds / CALLS)
+    calls, end = [], time.perf_counter() + options.seconds
+    while len(calls) < CALLS or time.perf_counter() < end:
         calls.append(seconds(call, device))
     usual_s = statistics.median(calls[-20:])
     sa.set_options(store=tuned, unknown="tune", budget_s=options.budget_s)
@@ -129,6 +128,7 @@ def tried(call, options, folder):
         first_ms=round(1e3 * first_s, 3),
         usual_ms=round(1e3 * usual_s, 4),
         slowest_ms=round(1e3 * max(calls), 3),
+        calls=len(calls),
         waited_ms=round(1e3 * (first_s - usual_s), 3),
         tuning_s=round(tuning_s, 2),
         loss=round(loss(call, device, ((store, options.mode), (tuned, "tune")), usual_s), 4),
@@ -150,7 +150,7 @@ def main():
     parser.add_argument("--mode", choices=("in_place", "tune", "estimate"), default="in_place", help="set_options(unknown=MODE)")
     parser.add_argument("--threads", type=integer(1, 1024), default=torch.get_num_threads())
     parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of the tuning that is compared with; 0: the default")
-    parser.add_argument("--seconds", type=SECONDS, default=0.0, help="over which the calls of a problem are spread")
+    parser.add_argument("--seconds", type=SECONDS, default=0.0, help="for which a problem is called, 100 times at least")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--count", type=integer(1), default=40)
     parser.add_argument("--seed", type=integer(0), default=1)

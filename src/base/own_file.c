@@ -15,3 +15,11 @@ bool spk_own_file(char real[PATH_MAX], struct stat *facts)
     const char *name = map->l_name[0] == '\0' ? "/proc/self/exe" : map->l_name;
     return name[0] == '/' && realpath(name, real) != NULL && stat(real, facts) == 0;
 }
+
+bool spk_is_private(const struct stat *facts, const struct stat *library)
+{
+    const bool owner = facts->st_uid == 0 || facts->st_uid == geteuid() || (library != NULL && facts->st_uid == library->st_uid);
+    const bool group = (facts->st_mode & S_IWGRP) == 0 || facts->st_gid == 0 || facts->st_gid == getegid();
+    const bool others = (facts->st_mode & S_IWOTH) == 0 || (S_ISDIR(facts->st_mode) && (facts->st_mode & S_ISVTX) != 0);
+    return owner && group && others;
+}

@@ -11,4 +11,8 @@
  * be. false: it cannot be told. */
 bool spk_own_file(char real[PATH_MAX], struct stat *facts);
 
+/* Whether only root, this user, or who could change the library as well can write to a file or a folder: what runs is taken from no other.
+ * library: of that file; NULL: it cannot be told. */
+bool spk_is_private(const struct stat *facts, const struct stat *library);
+
 #endif

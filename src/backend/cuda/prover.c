@@ -27,15 +27,6 @@ enum { MOST_UNBURIED = 64, BURIAL_TRIES = 200, BURIAL_NS = 10000000 };
 
 /* ------------------------------------------------------------------------------------------------ where it is */
 
-/* Whether only root, this user, or who could change the library as well can write there. */
-static bool is_private(const struct stat *facts, const struct stat *library)
-{
-    const bool owner = facts->st_uid == 0 || facts->st_uid == geteuid() || (library != NULL && facts->st_uid == library->st_uid);
-    const bool group = (facts->st_mode & S_IWGRP) == 0 || facts->st_gid == 0 || facts->st_gid == getegid();
-    const bool others = (facts->st_mode & S_IWOTH) == 0 || (S_ISDIR(facts->st_mode) && (facts->st_mode & S_ISVTX) != 0);
-    return owner && group && others;
-}
-
 /* Why a program is not used; NULL: it is. It runs with all that this user may do: nobody else may have put it there. */
 static const char *what_is_wrong(const char *path, const struct stat *library)
 {
@@ -44,7 +35,7 @@ static const char *what_is_wrong(const char *path, const struct stat *library)
     if (realpath(path, real) == NULL || stat(real, &file) != 0 || !S_ISREG(file.st_mode) || access(real, X_OK) != 0)
         return "there is no such program";
     *strrchr(real, '/') = '\0';
-    if (stat(real[0] != '\0' ? real : "/", &folder) != 0 || !is_private(&file, library) || !is_private(&folder, library))
+    if (stat(real[0] != '\0' ? real : "/", &folder) != 0 || !spk_is_private(&file, library) || !spk_is_private(&folder, library))
         return "not used, as others may write to it or its folder";
     return NULL;
 }

@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <sqlite3.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include "base/environment.h"
@@ -23,11 +23,12 @@ static sqlite3 *opened; /* NULL: there is none */
 
 static bool is_trusted(const char *path, const struct stat *library)
 {
-    struct stat file;
-    if (stat(path, &file) != 0 || !S_ISREG(file.st_mode) || (file.st_mode & S_IWOTH) != 0)
+    char real[PATH_MAX];
+    struct stat file, folder;
+    if (realpath(path, real) == NULL || stat(real, &file) != 0 || !S_ISREG(file.st_mode) || !spk_is_private(&file, library))
         return false;
-    const bool group = (file.st_mode & S_IWGRP) == 0 || file.st_gid == 0 || file.st_gid == getegid();
-    return group && (file.st_uid == 0 || file.st_uid == geteuid() || (library != NULL && file.st_uid == library->st_uid));
+    *strrchr(real, '/') = '\0';
+    return stat(real[0] != '\0' ? real : "/", &folder) == 0 && spk_is_private(&folder, library);
 }
 
 /* programs.db beside the library (in a wheel), or where it is installed; or what SPARSEK_PROGRAMS names, by its full path. */

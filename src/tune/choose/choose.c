@@ -126,14 +126,15 @@ bool spk_decision_usable(const spk_tuner *tuner, const spk_problem *problem, con
 }
 
 /* Whether a choice from the store may run here; what nobody knows of is proved. */
-static spk_status is_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_choice *choice, bool *proved)
+static spk_status is_proved(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *choice,
+                            bool *proved)
 {
     char why[200];
     spk_proof proof = SPK_PROOF_NONE;
     *proved = spk_proof_stands(tuner, choice);
     if (*proved)
         return SPK_OK;
-    SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, &proof, why, sizeof why));
+    SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, spk_proves_soon(options), &proof, why, sizeof why));
     *proved = proof == SPK_PROOF_GOOD;
     return SPK_OK;
 }
@@ -148,7 +149,7 @@ spk_status spk_choose_best_proved(const spk_tuner *tuner, const spk_problem *pro
         if (spk_evidence_current(tuner, e->name, e->params, e->hash, &choice->kernel, &choice->params)) {
             spk_tune_name_proof(tuner, problem, choice);
             if (tries < SPK_MOST_PROVED)
-                SPK_TRY(is_proved(tuner, problem, choice, &proved));
+                SPK_TRY(is_proved(tuner, problem, options, choice, &proved));
             else
                 proved = spk_proof_known(tuner, problem, choice->kernel, &choice->params, why, sizeof why) == SPK_PROOF_GOOD;
         }
@@ -192,7 +193,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
     bool usable = !strict && spk_decision_usable(tuner, problem, options, &decision, &made);
     if (usable) {
         spk_tune_name_proof(tuner, problem, &made);
-        SPK_TRY(is_proved(tuner, problem, &made, &usable));
+        SPK_TRY(is_proved(tuner, problem, options, &made, &usable));
     }
     if (!usable || (whole && can_tune(options) && !was_seen(hash))) {
         spk_report *report = NULL;

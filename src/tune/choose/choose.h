@@ -63,9 +63,12 @@ spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, co
 bool spk_proof_stands(const spk_tuner *tuner, const spk_choice *choice);
 
 /* What is known of a candidate; what is not is proved now, unless that failed within the last minute (proof.c). An error is an
- * interruption. */
-spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
+ * interruption. elsewhere: what was proved elsewhere will do (spk_proves_soon). */
+spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, bool elsewhere,
                      spk_proof *proof, char *why, size_t size);
+
+/* Whether these options want a first choice without a wait: what was proved elsewhere runs at once, and is proved here meanwhile. */
+bool spk_proves_soon(const spk_tune_options *options);
 
 /* For tests: forgets what could not be proved. */
 void spk_prove_again(void);

@@ -33,7 +33,7 @@ static spk_status look_at_proof(const spk_tuner *tuner, const spk_problem *probl
     char why[200];
     spk_proof proof = SPK_PROOF_GOOD;
     if (!spk_problem_is_empty(problem))
-        SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, &proof, why, sizeof why));
+        SPK_TRY(spk_prove(tuner, problem, choice->kernel, &choice->params, false, &proof, why, sizeof why));
     if (proof == SPK_PROOF_REFUTED)
         return spk_fail(SPK_ERR_NO_CANDIDATE,
                         "choice = \"%s\": it never runs in this process, as it did harm in the one that proved it: %s", options->choice,
@@ -77,7 +77,7 @@ static spk_status from_nearest(const spk_tuner *tuner, const spk_problem *proble
         SPK_TRY(spk_evidence_is_wrong(tuner, options, class, made.kernel, &made.params, &wrong));
     if (wrong)
         return SPK_OK;
-    SPK_TRY(spk_prove(tuner, problem, made.kernel, &made.params, &proof, why, sizeof why));
+    SPK_TRY(spk_prove(tuner, problem, made.kernel, &made.params, spk_proves_soon(options), &proof, why, sizeof why));
     *found = proof == SPK_PROOF_GOOD;
     if (*found)
         *choice = made;
@@ -138,13 +138,12 @@ spk_status spk_choose_estimated(const spk_tuner *tuner, const spk_problem *probl
     if (first < 0 && spk_contenders_readmit(contenders, count))
         first = spk_contenders_predicted_best(contenders, count);
     int best = first;
-    const bool soon = options->unknown == SPK_UNKNOWN_IN_PLACE;
     if (status == SPK_OK)
         status = first < 0 ? none_applicable(tuner, problem, options, class) : SPK_OK;
     if (status == SPK_OK && !spk_problem_is_empty(problem))
-        status = spk_proved_best(tuner, problem, contenders, count, soon, &best);
+        status = spk_proved_best(tuner, problem, contenders, count, spk_proves_soon(options), &best);
     if (status == SPK_OK && best < 0 && spk_contenders_readmit(contenders, count))
-        status = spk_proved_best(tuner, problem, contenders, count, soon, &best);
+        status = spk_proved_best(tuner, problem, contenders, count, spk_proves_soon(options), &best);
     if (status == SPK_OK && best < 0)
         status = none_proved(tuner, contenders, first);
     if (status == SPK_OK) {

@@ -77,7 +77,7 @@ void spk_tune_bind_fallback(const spk_tuner *tuner, const spk_problem *problem, 
     const bool known = spk_evidence_rule_out(tuner, &any, &keys, contenders, count) == SPK_OK;
     for (int tries = 0; known && tries < MOST_BOUND && bound->kernel == NULL; tries++) {
         int best = -1;
-        if (spk_proved_best(tuner, problem, contenders, count, options->unknown == SPK_UNKNOWN_IN_PLACE, &best) != SPK_OK)
+        if (spk_proved_best(tuner, problem, contenders, count, spk_proves_soon(options), &best) != SPK_OK)
             break;
         if (best < 0 && spk_contenders_readmit(contenders, count))
             continue;

@@ -111,7 +111,7 @@ static spk_status choose_by_model(const look *l, const spk_report *report, doubl
         status = spk_evidence_rule_out(l->tuner, l->options, l->class, contenders, count);
     const int ahead = status == SPK_OK ? spk_contenders_predicted_best(contenders, count) : -1;
     if (ahead >= 0 && contenders[ahead].predicted_us < most_us)
-        status = spk_proved_best(l->tuner, l->problem, contenders, count, l->options->unknown == SPK_UNKNOWN_IN_PLACE, &best);
+        status = spk_proved_best(l->tuner, l->problem, contenders, count, spk_proves_soon(l->options), &best);
     *found = status == SPK_OK && best >= 0 && contenders[best].predicted_us < most_us;
     if (*found) {
         choice->kernel = contenders[best].kernel;

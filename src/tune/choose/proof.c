@@ -56,6 +56,11 @@ uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, co
 
 /* ------------------------------------------------------------------------------------------------ one candidate, or several */
 
+bool spk_proves_soon(const spk_tune_options *options)
+{
+    return options->unknown == SPK_UNKNOWN_IN_PLACE;
+}
+
 spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
                           size_t size)
 {
@@ -87,9 +92,8 @@ static spk_status prove_now(const spk_tuner *tuner, const spk_problem *problem, 
     return SPK_OK;
 }
 
-/* elsewhere: what was proved elsewhere will do. */
-static spk_status find_proof(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                             bool elsewhere, spk_proof *proof, char *why, size_t size)
+spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, bool elsewhere,
+                     spk_proof *proof, char *why, size_t size)
 {
     *proof = spk_proof_known(tuner, problem, kernel, params, why, size);
     if (*proof != SPK_PROOF_NONE || tuner->device->backend->prepare == NULL)
@@ -100,12 +104,6 @@ static spk_status find_proof(const spk_tuner *tuner, const spk_problem *problem,
         return SPK_OK;
     }
     return prove_now(tuner, problem, kernel, params, elsewhere, proof, why, size);
-}
-
-spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params,
-                     spk_proof *proof, char *why, size_t size)
-{
-    return find_proof(tuner, problem, kernel, params, false, proof, why, size);
 }
 
 /* The best prediction among those that may run without a wait, unless it is far behind the best of all; -1: none. */
@@ -133,14 +131,14 @@ static spk_status best_of_rows(const spk_tuner *tuner, const spk_problem *proble
     if (*best >= 0) {
         spk_contender *c = &contenders[*best];
         spk_proof proof = SPK_PROOF_NONE;
-        SPK_TRY(find_proof(tuner, problem, c->kernel, &c->params, true, &proof, c->why, sizeof c->why));
+        SPK_TRY(spk_prove(tuner, problem, c->kernel, &c->params, true, &proof, c->why, sizeof c->why));
         if (proof == SPK_PROOF_GOOD)
             return SPK_OK;
     }
     for (int tries = 0; tries < SPK_MOST_PROVED && (*best = spk_contenders_predicted_best(contenders, count)) >= 0; tries++) {
         spk_contender *c = &contenders[*best];
         spk_proof proof = SPK_PROOF_NONE;
-        SPK_TRY(find_proof(tuner, problem, c->kernel, &c->params, soon, &proof, c->why, sizeof c->why));
+        SPK_TRY(spk_prove(tuner, problem, c->kernel, &c->params, soon, &proof, c->why, sizeof c->why));
         if (proof == SPK_PROOF_GOOD)
             return SPK_OK;
         for (int i = 0; i < count; i++)
