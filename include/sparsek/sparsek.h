@@ -687,8 +687,8 @@ typedef enum spk_unknown {
      * candidates in turn, until the fastest is known: some 60 runs. Each one's first result is compared with the oracle at some places, and
      * computed again by another where it is wrong. So the last bits may differ from run to run meanwhile. One plan tries a class, others
      * follow it; the outcome goes to the store, as provisional. On a GPU candidates are compiled, proved and compared by another thread
-     * first, and runs are timed on their stream: nothing waits for it. With static_values or deferred indices it is SPK_UNKNOWN_TUNE. spk_tune
-     * measures as ever */
+     * first, and runs are timed on their stream: nothing waits for it. With static_values or deferred indices it is SPK_UNKNOWN_TUNE.
+     * spk_tune measures as ever */
     SPK_UNKNOWN_IN_PLACE = 5
 } spk_unknown;
 

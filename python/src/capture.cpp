@@ -41,7 +41,8 @@ template <typename Call> spk_plan *make_plan(const Call &call)
     spk_tune_options tune = tune_options(*options, call.assume_finite);
     if (tune.unknown == SPK_UNKNOWN_IN_PLACE)
         tune.unknown = SPK_UNKNOWN_ESTIMATE; /* the calls before may have come to no decision yet */
-    if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE && tune.choice == nullptr)
+    if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE &&
+        tune.choice == nullptr)
         tune.unknown = SPK_UNKNOWN_NEAREST; /* as a call before the capture was answered */
     spk_plan *plan = nullptr;
     const spk_status status = spk_plan_create(device.context, call.handle(), &call.problem, &tune, &plan);

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 bool spk_own_file(char real[PATH_MAX], struct stat *facts)
 {

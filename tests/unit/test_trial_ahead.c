@@ -14,6 +14,11 @@ static atomic_int prepared, may_prepare, watches, capturing, stopped;
 static const char *refused_row; /* its candidates are not proved */
 static int unread;              /* looks at a time before it can be read */
 
+static void pause_ms(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+}
+
 struct spk_watch {
     double start_us, stop_us;
     int looks;
@@ -46,7 +51,7 @@ static spk_status prepare(spk_device *device, const spk_problem *problem, spk_pr
 {
     (void)device, (void)problem;
     while (atomic_load(&may_prepare) == 0 && (interrupted == NULL || atomic_load(interrupted) == 0))
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pause_ms();
     if (interrupted != NULL && atomic_load(interrupted) != 0)
         atomic_fetch_add(&stopped, 1);
     for (int i = 0; i < count; i++)
@@ -143,7 +148,7 @@ static int close_later(void **state)
 static void wait_until_prepared(int least)
 {
     for (int i = 0; i < 300000 && atomic_load(&watches) < 1; i++)
-        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        pause_ms();
     assert_true(atomic_load(&watches) == 1 && atomic_load(&prepared) >= least);
 }
 
@@ -298,6 +303,30 @@ static void what_is_under_way_stops(void **state)
     free_arrays(&a);
 }
 
+/* While a thread tunes, nothing else comes to the device's own stream: it would end up in the graphs that are timed there. */
+static void it_waits_for_a_tuning(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    set_spends();
+    const bool held = spk_measuring_begin(&made.tuner, 60);
+    assert_true(held);
+    (void)fake_runs();
+    spk_plan *plan = make_plan();
+    for (int i = 0; i < 300000 && atomic_load(&prepared) == 0; i++)
+        pause_ms();
+    assert_true(atomic_load(&prepared) > 0);
+    for (int i = 0; i < 50; i++)
+        pause_ms();
+    assert_int_equal(fake_runs(), 0);
+    spk_measuring_end(held);
+    (void)run_until_known(plan, &a, want);
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
 /* Nobody else may run: the first choice stays, and nothing is told of as measured. */
 static void alone_nothing_is_measured(void **state)
 {
@@ -445,6 +474,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_is_wrong_has_no_turn, open_later, close_later),
         cmocka_unit_test_setup_teardown(a_capture_holds_one_candidate, open_later, close_later),
         cmocka_unit_test_setup_teardown(what_is_under_way_stops, open_later, close_later),
+        cmocka_unit_test_setup_teardown(it_waits_for_a_tuning, open_later, close_later),
         cmocka_unit_test_setup_teardown(alone_nothing_is_measured, open_later, close_later),
         cmocka_unit_test_setup_teardown(who_fails_is_followed_by_another, open_later, close_later),
         cmocka_unit_test_setup_teardown(the_second_candidate_comes_when_wanted, open_later, close_later),

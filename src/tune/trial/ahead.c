@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "tune/search/search.h"
 
 enum { STACK_BYTES = 16 << 20, LEAST_PRIORITY = 19, WRONG_BYTES = 240 };
 static const double check_us = 30e3;      /* for the oracle's numbers, of all candidates together */
@@ -101,10 +102,14 @@ static void compare(spk_ahead *a, spk_stage *stage, int entry)
     spk_contender_unbind(&c);
 }
 
-/* Where there is no memory for it nothing is compared. */
+/* Alone on the device's own stream, as a tuning is: what another thread puts there may be recorded into a graph. Where there is no memory
+ * for it nothing is compared. */
 static void compare_all(spk_ahead *a)
 {
     const spk_tuner tuner = {.mem = &a->mem, .device = a->device, .interrupted = &a->interrupted};
+    const bool held = spk_measuring_begin(&tuner, INFINITY);
+    if (!held)
+        return; /* interrupted */
     spk_problem problem = a->problem;
     spk_operand_memory memory = {.limit_us = 0};
     spk_stage *stage = NULL;
@@ -116,6 +121,7 @@ static void compare_all(spk_ahead *a)
                 compare(a, stage, i);
     spk_stage_release(&stage);
     spk_operand_memory_release(a->device, &memory);
+    spk_measuring_end(held);
 }
 
 static void *work(void *job)
