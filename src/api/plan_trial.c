@@ -312,11 +312,11 @@ static bool has_read_time(const spk_plan *plan, spk_plan_trial *t)
     return true;
 }
 
-/* One run by contender c. *done is false where another has to follow; c is out then. */
-static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, const spk_args *args, void *stream, bool once,
+/* One run by contender c. *done is false where another has to follow; c is out then. again: what fails half-way can be computed again. */
+static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, const spk_args *args, void *stream, bool again,
                           bool *done)
 {
-    const bool looks = !has_proofs(plan) && !once && !spk_trial_has_run(c);
+    const bool looks = !has_proofs(plan) && again && !spk_trial_has_run(c);
     const spk_bound *bound = NULL;
     double us = 0;
     spk_status status = bind(plan, c, &bound);
@@ -328,7 +328,7 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
         spk_poison_outputs(&plan->bound.problem, args);
     if (status == SPK_OK)
         status = run(plan, t, bound, spk_trial_watch(t->trial), args, stream, &us);
-    if (status != SPK_OK && once && bound != NULL)
+    if (status != SPK_OK && !again && bound != NULL)
         return status;
     if (status != SPK_OK) {
         rule_out(plan, t, c, SPK_CANDIDATE_FAILED, spk_last_error(plan->context));
@@ -360,12 +360,12 @@ static spk_status run_known(const spk_plan *plan, spk_plan_trial *t, const spk_a
 /* The run by whoever is next; who fails is followed by another. *done is false where the trial has nobody for this run. */
 static spk_status take_turn(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
 {
-    const bool once = !has_proofs(plan) && overwrites(&plan->bound.problem, args);
+    const bool again = !overwrites(&plan->bound.problem, args), once = !has_proofs(plan) && !again;
     *done = false;
     if (!has_read_time(plan, t))
         return run_known(plan, t, args, stream, done);
     for (spk_contender *c; !*done && (c = next_of(plan, t, once)) != NULL;)
-        SPK_TRY(run_one(plan, t, c, args, stream, once, done));
+        SPK_TRY(run_one(plan, t, c, args, stream, again, done));
     return SPK_OK;
 }
 
@@ -490,7 +490,9 @@ spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stre
     const spk_plan_later *later = spk_plan_later_of(plan);
     if (later != NULL)
         return run_later(plan, later, args, stream);
-    if (is_captured(plan, stream)) /* the graph's runs are one candidate's */
+    const spk_bound *first = &plan->bound;
+    const bool taken = !t->has_spare || first->kernel->ops->takes == NULL || first->kernel->ops->takes(first, args);
+    if (!taken || is_captured(plan, stream)) /* the graph's runs are one candidate's */
         return spk_plan_run_bound(plan, NULL, args, stream);
     if (atomic_load(&t->first) != FIRST_RIGHT)
         pthread_mutex_lock(&t->lock);
