@@ -36,10 +36,9 @@ typedef struct spk_key_row {
     double weight;
     bool is_class;
     /* Not 0: one layer's calls may differ in it, by the number of a caller's tokens: directly, or (exact) by how arrays of that length are
-     * aligned, and where there is one token, by their layout, which is either then. Of the numbers that are near, those of one group change
-     * together. */
+     * aligned. Of the numbers that are near, those of one group change together. */
     int moves;
-    bool is_smooth; /* moves: a few of it are computed as many are; else eight and nine may be very different */
+    bool is_smooth; /* moves: a few of it are computed as many are; else those up to eight and more may be very different (class_key.c) */
     int strays;     /* is_class: patterns that were made alike may be a step apart by chance, up to this class; 0: not */
 } spk_key_row;
 

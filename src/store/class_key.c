@@ -125,10 +125,11 @@ static double exact_distance(const spk_op *op, const char *a, const char *b, boo
     return *a == '|' && *b == '|' ? distance : INFINITY;
 }
 
-/* A few tokens and many are computed in different ways: kernels for up to eight columns, and decoding. */
-static bool is_few(double size)
+/* A few tokens and many are computed in different ways: kernels for up to eight columns, and decoding. Those kernels are made for 1, 2, 4
+ * or 8, and what is the fastest for one of these may take twice as long as another for the next. 0: many. */
+static int few_of(double size)
 {
-    return size <= 8;
+    return size <= 1 ? 1 : size <= 2 ? 2 : size <= 4 ? 4 : size <= 8 ? 8 : 0;
 }
 
 double spk_key_size_distance(const char *a, const char *b)
@@ -137,7 +138,7 @@ double spk_key_size_distance(const char *a, const char *b)
     const spk_op *op = operation_of(a);
     if (op == NULL || bar_a == NULL || bar_b == NULL)
         return INFINITY;
-    bool layouts = false, one_token = false;
+    bool layouts = false;
     double distance = exact_distance(op, a, b, &layouts);
     int moved = 0;
     const char *rest_a = bar_a + 1, *rest_b = bar_b + 1;
@@ -153,13 +154,12 @@ double spk_key_size_distance(const char *a, const char *b)
             distance += SPK_KEY_STRAY_WEIGHT;
             continue;
         }
-        if (row->moves == 0 || (moved != 0 && moved != row->moves) || (!row->is_smooth && is_few(x) != is_few(y)))
+        if (row->moves == 0 || (moved != 0 && moved != row->moves) || (!row->is_smooth && few_of(x) != few_of(y)))
             return INFINITY;
         moved = row->moves;
-        one_token = one_token || (!row->is_smooth && (x == 1 || y == 1));
         distance += row->weight * fabs(log2(x + 0.5) - log2(y + 0.5));
     }
-    return *rest_a == '\0' && *rest_b == '\0' && (!layouts || one_token) ? distance : INFINITY;
+    return *rest_a == '\0' && *rest_b == '\0' && !layouts ? distance : INFINITY;
 }
 
 size_t spk_key_size_prefix(const char *key)
