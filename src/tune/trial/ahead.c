@@ -137,12 +137,11 @@ static void *work(void *job)
     if (atomic_load(&a->interrupted) == 0 && backend->watch_make != NULL && backend->watch_make(a->device, &a->watch) != SPK_OK)
         a->watch = NULL;
     pthread_mutex_lock(&lock);
-    const bool wanted = a->wanted;
-    if (wanted)
+    leave_list(a);
+    if (a->wanted)
         atomic_store(&a->done, 1);
     else
         release(a);
-    leave_list(a); /* compares addresses only */
     pthread_cond_broadcast(&ended);
     pthread_mutex_unlock(&lock);
     return NULL;
