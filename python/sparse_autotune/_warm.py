@@ -155,7 +155,7 @@ def warm_up(model: nn.Module, sizes: Any, *, gradients: bool = False, background
     inputs = [size for size in wanted if isinstance(size, Tensor) or not hasattr(size, "__index__")]
     if numbers and not layers:
         raise ValueError("model: has no sa.SparseLinear; give inputs of the model as sizes")
-    if get_options().effort == "estimate" or get_options().unknown not in ("tune", "tune_each"):
+    if get_options().effort == "estimate" or get_options().unknown not in ("tune", "tune_each", "in_place"):
         return None
     work = [_layer_job(layer, tokens, gradients) for layer in layers for tokens in numbers]
     work += [_model_job(model, given) for given in inputs]

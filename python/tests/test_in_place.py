@@ -88,8 +88,11 @@ def test_who_forbids_or_asks_for_measuring(measured):
         for _ in range(CALLS):
             sa.matmul(a, x)
     assert not known(a, x)
-    sa.warm_up(sa.SparseLinear(64, 48, 16, 0.4), [24])
-    assert measured
+    layer = sa.SparseLinear(64, 48, 16, 0.4)
+    sa.warm_up(layer, [24])
+    sa.set_options(unknown="fail")
+    with torch.no_grad():
+        layer(torch.randn(24, 64))  # it is known
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
