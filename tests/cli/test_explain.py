@@ -24,6 +24,8 @@ class Explain(CliTest):
             may = c["status"] not in ("not_applicable", "not_eligible") and c["name"] not in names and rest
             if c["status"] not in ("not_applicable", "not_eligible"):
                 c.update(status="pruned", why="the budget ended before its turn", median_us=0.0, spread_us=0.0)
+            else:  # a dense product that may not win is measured in what time there is left
+                c.update(median_us=0.0, spread_us=0.0)
             if may:
                 status, median, spread = rest.pop(0)
                 why = None if status == "ok" else "one run took long" if status == "timed_out" else "1.40 times the best when screened"
