@@ -1,6 +1,6 @@
 /* A plan whose class is tried in place: tune/trial says whose turn a run is, this file runs it. On the CPU it compares a candidate's first
  * outcome with the oracle. Where there are proofs each candidate has one, and a run is timed on its stream: its time is read at a later
- * run, and until it can be read the plan's first choice runs, untimed. */
+ * run, and until it can be read the fastest so far runs, untimed. */
 #include <math.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ typedef struct spk_plan_trial {
     pthread_mutex_t lock; /* of a run in turn; who finds it taken runs the first choice where that is right, and else waits */
     _Atomic first_is first;
     bool waits;               /* for the outcome of another plan's trial */
-    spk_tune_options options; /* of a plan that waits; without texts */
+    spk_tune_options options; /* without texts: what waits, or wants a second candidate, has none */
     spk_epoch since;          /* when it last looked for the outcome */
     int runs;                 /* since it looked whether that trial is still under way */
     spk_trial *trial;         /* NULL: it is over */
