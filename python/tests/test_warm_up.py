@@ -12,6 +12,7 @@ from torch import nn
 
 import sparse_autotune as sa
 
+MOST_CLASSES = 6  # from 1 to 600 columns: 1, 2, 3 to 4, 5 to 8, and two for more
 SIZES = [1 + 599 * i // 118 for i in range(119)]
 
 
@@ -40,7 +41,7 @@ def test_many_sizes_of_a_layer(fresh, order):
     for tokens in sizes:
         x = torch.randn(tokens, 128)
         torch.testing.assert_close(one(x), x @ one.to_dense().weight.mT + one.bias, rtol=1e-4, atol=1e-4)
-    assert 1 <= classes(fresh) <= 3
+    assert 1 <= classes(fresh) <= MOST_CLASSES
 
 
 def test_sizes_of_a_plain_product(fresh):
@@ -50,12 +51,12 @@ def test_sizes_of_a_plain_product(fresh):
     for tokens in SIZES:
         x = torch.randn(256, tokens)
         torch.testing.assert_close(sa.matmul(A, x), A.to_dense() @ x, rtol=1e-4, atol=1e-4)
-    assert 1 <= classes(fresh) <= 3
+    assert 1 <= classes(fresh) <= MOST_CLASSES
 
 
 def test_none_is_measured_after_a_warm_up(fresh):
     model = nn.Sequential(layer(), nn.ReLU(), sa.SparseLinear(256, 64, 16, 0.2))
-    assert sa.warm_up(model, SIZES[::10]) is None
+    assert sa.warm_up(model, [*SIZES[::10], SIZES[1]]) is None  # few columns take no choice of many
     known = classes(fresh)
     assert known >= 2 * 10
     for tokens in SIZES:
