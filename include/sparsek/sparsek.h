@@ -189,7 +189,9 @@ typedef struct spk_context_options {
     const char *store_path;
     /* of the host. 0: $OMP_NUM_THREADS, else the processors this process may run on; limit 1024. 1 where no thread can be started */
     int threads;
-    spk_parallel_for parallel_for; /* NULL: OpenMP. Both are given `threads` tasks or more */
+    /* NULL: OpenMP. It is given `threads` tasks at most, each of which works until no work is left; and it is left out for a while where
+     * other programs have the processors */
+    spk_parallel_for parallel_for;
     void *parallel_user;
     /* Host memory: both NULL, or both set. */
     spk_allocate allocate;

@@ -4,7 +4,7 @@
 #include "base/status.h"
 
 static _Thread_local int depth; /* above 1 where a destructor, which callbacks may call, has something to tell */
-static _Thread_local double begun_us, spent_us;
+static _Thread_local double begun_us, spent_us, allowed_us, lost_us;
 
 /* Returns the context that failures of this thread belong to. */
 static uint64_t begin(void)
@@ -48,4 +48,19 @@ bool spk_in_callback(void)
 double spk_work_us(void)
 {
     return (depth > 0 ? begun_us : spk_now_us()) - spent_us;
+}
+
+double spk_work_allow(double us)
+{
+    const double before_us = lost_us;
+    allowed_us = us;
+    lost_us = 0;
+    return before_us;
+}
+
+void spk_work_lost(double us)
+{
+    const double left_out_us = us < allowed_us - lost_us ? us : allowed_us - lost_us;
+    lost_us += left_out_us;
+    spent_us += left_out_us;
 }

@@ -11,14 +11,32 @@ void spk_clock_use(double (*now_us)(void))
     atomic_store(&other, now_us);
 }
 
+static double of_clock_us(clockid_t clock)
+{
+    struct timespec t = {0};
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
 double spk_now_us(void)
 {
     double (*const now_us)(void) = atomic_load_explicit(&other, memory_order_relaxed);
-    struct timespec t;
-    if (now_us != NULL)
-        return now_us();
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+    return now_us != NULL ? now_us() : of_clock_us(CLOCK_MONOTONIC);
+}
+
+bool spk_clock_is_real(void)
+{
+    return atomic_load_explicit(&other, memory_order_relaxed) == NULL;
+}
+
+double spk_thread_cpu_us(void)
+{
+    return of_clock_us(CLOCK_THREAD_CPUTIME_ID);
+}
+
+double spk_process_cpu_us(void)
+{
+    return of_clock_us(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 int64_t spk_unix_time_s(void)

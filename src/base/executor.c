@@ -46,60 +46,37 @@ static void run_serially(int64_t tasks, spk_parallel_body body, void *arg)
 static _Thread_local int team;
 static _Thread_local double refused_us;
 
-/* A thread begins with a share of its own, the same in each call, so that what it read and wrote before may still be in its cache; then it
- * takes what others have not begun. */
-enum { MOST_SHARES = 256 };
+/* Where the calling thread wants to know what its regions lost. */
+static _Thread_local spk_preempted *noting;
 
-typedef struct share {
-    _Alignas(64) atomic_int_fast64_t next;
-    int64_t end;
-} share;
+/* A region of `threads` threads on OpenMP's, on the pool's or, through the executor's parallel-for, on the caller's. */
+typedef struct region {
+    spk_crew crew;
+    const char *caller; /* the calling thread, as an address of its own */
+    double begin_us, caller_end_us;
+} region;
 
-typedef struct crew {
-    share shares[MOST_SHARES];
-    int count;
-    spk_parallel_body body;
-    void *arg;
-} crew;
+static _Thread_local char this_thread;
 
-static void share_out(crew *c, int threads, int64_t tasks, spk_parallel_body body, void *arg)
+static void begin_region(region *r, int threads, int64_t tasks, spk_parallel_body body, void *arg)
 {
-    c->count = threads < MOST_SHARES ? threads : MOST_SHARES;
-    c->body = body;
-    c->arg = arg;
-    const int64_t size = tasks / c->count, rest = tasks % c->count;
-    int64_t begin = 0;
-    for (int i = 0; i < c->count; i++) {
-        atomic_init(&c->shares[i].next, begin);
-        begin += size + (i < rest);
-        c->shares[i].end = begin;
-    }
+    spk_crew_make(&r->crew, threads, tasks, body, arg, noting);
+    r->caller = &this_thread;
+    r->begin_us = r->caller_end_us = spk_now_us();
 }
 
-static void work(crew *c, int thread)
+static void work_in(void *region_pointer, int thread)
 {
-    for (int i = 0; i < c->count; i++) {
-        share *s = &c->shares[(thread + i) % c->count];
-        if (atomic_load_explicit(&s->next, memory_order_relaxed) >= s->end)
-            continue;
-        for (int64_t task = atomic_fetch_add(&s->next, 1); task < s->end; task = atomic_fetch_add(&s->next, 1))
-            c->body(c->arg, task);
-    }
+    region *r = region_pointer;
+    spk_crew_work(&r->crew, thread);
+    if (r->caller == &this_thread)
+        r->caller_end_us = spk_now_us();
 }
 
-static void work_of(void *crew_pointer, int thread)
+static void work_in_task(void *region_pointer, int64_t task)
 {
-    work(crew_pointer, thread);
+    work_in(region_pointer, (int)task);
 }
-
-static void run_kept(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    crew c;
-    share_out(&c, threads, tasks, body, arg);
-    spk_pool_run(threads, work_of, &c);
-}
-
-#ifdef SPK_HAVE_OPENMP
 
 /* ------------------------------------------------------------------------------------------------ beside other programs */
 
@@ -113,10 +90,15 @@ static _Atomic double late_at_us, crowded_until_us;
 static atomic_int left_now, steady;
 static int (*_Atomic left_of)(int threads);
 
-static int ask_left(int threads)
+int spk_executor_left(int threads)
 {
     int (*ask)(int) = atomic_load(&left_of);
-    const int left = ask != NULL ? ask(threads) : spk_load_left(threads);
+    return ask != NULL ? ask(threads) : spk_load_left(threads);
+}
+
+static int ask_left(int threads)
+{
+    const int left = spk_executor_left(threads);
     atomic_store(&left_now, left);
     atomic_store(&crowded_until_us, left < threads ? spk_now_us() + crowded_us : 0);
     return left;
@@ -132,39 +114,14 @@ static int threads_left(int threads)
     return left < threads ? left : threads;
 }
 
-static void note_end(int threads, double begin_us, double own_end_us)
+static void end_region(region *r)
 {
-    const double now_us = spk_now_us(), late = now_us - own_end_us;
-    if (late < late_us || late < late_share * (own_end_us - begin_us) || atomic_load_explicit(&steady, memory_order_relaxed) > 0)
+    spk_crew_end(&r->crew);
+    const double now_us = spk_now_us(), late = now_us - r->caller_end_us;
+    if (late < late_us || late < late_share * (r->caller_end_us - r->begin_us) || atomic_load_explicit(&steady, memory_order_relaxed) > 0)
         return;
     if (now_us - atomic_exchange(&late_at_us, now_us) < twice_within_us)
-        (void)ask_left(threads);
-}
-
-static void run_region(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    crew c;
-    share_out(&c, threads, tasks, body, arg);
-    const double begin_us = spk_now_us();
-    double own_end_us = begin_us;
-#pragma omp parallel num_threads(threads)
-    {
-        work(&c, omp_get_thread_num());
-        if (omp_get_thread_num() == 0)
-            own_end_us = spk_now_us();
-    }
-    note_end(threads, begin_us, own_end_us);
-}
-
-static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    const int left = threads_left(threads);
-    if (left >= threads)
-        run_region(threads, tasks, body, arg);
-    else if (left > 1)
-        run_kept(left, tasks, body, arg);
-    else
-        run_serially(tasks, body, arg);
+        (void)ask_left(r->crew.threads);
 }
 
 void spk_executor_steady(bool on)
@@ -179,6 +136,35 @@ void spk_executor_ask(int (*left)(int threads))
     atomic_store(&late_at_us, 0);
 }
 
+/* ------------------------------------------------------------------------------------------------ regions */
+
+static void run_lent(const spk_executor *executor, int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    region r;
+    begin_region(&r, threads, tasks, body, arg);
+    executor->parallel_for(executor->user, threads, work_in_task, &r);
+    end_region(&r);
+}
+
+static void run_kept(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    region r;
+    begin_region(&r, threads, tasks, body, arg);
+    spk_pool_run(threads, work_in, &r);
+    end_region(&r);
+}
+
+#ifdef SPK_HAVE_OPENMP
+
+static void run_region(int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    region r;
+    begin_region(&r, threads, tasks, body, arg);
+#pragma omp parallel num_threads(threads)
+    work_in(&r, omp_get_thread_num());
+    end_region(&r);
+}
+
 #else
 
 static void run_region(int threads, int64_t tasks, spk_parallel_body body, void *arg)
@@ -186,22 +172,25 @@ static void run_region(int threads, int64_t tasks, spk_parallel_body body, void 
     run_kept(threads, tasks, body, arg);
 }
 
-static void run_pool(int threads, int64_t tasks, spk_parallel_body body, void *arg)
-{
-    run_region(threads, tasks, body, arg);
-}
-
-void spk_executor_steady(bool on)
-{
-    (void)on;
-}
-
-void spk_executor_ask(int (*left)(int threads))
-{
-    (void)left;
-}
-
 #endif
+
+static void run_in_parallel(const spk_executor *executor, int threads, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    const int left = threads_left(threads);
+    if (left <= 1)
+        run_serially(tasks, body, arg);
+    else if (executor->parallel_for != NULL)
+        run_lent(executor, left, tasks, body, arg);
+    else if (left < threads)
+        run_kept(left, tasks, body, arg);
+    else
+        run_region(threads, tasks, body, arg);
+}
+
+void spk_executor_note(spk_preempted *note)
+{
+    noting = note;
+}
 
 static void no_work(void *arg, int64_t task)
 {
@@ -243,12 +232,12 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
     if (threads <= 1)
         run_serially(tasks, body, arg);
     else if (executor->parallel_for != NULL)
-        executor->parallel_for(executor->user, tasks, body, arg);
+        run_in_parallel(executor, threads, tasks, body, arg);
     else if (atomic_load_explicit(&in_forked_child, memory_order_relaxed) || !may_have_team(threads))
         run_serially(tasks, body, arg);
     else /* libgomp ends the threads that a smaller region leaves out and starts them again for a larger one: all that there are take
             part */
-        run_pool(team > 0 && team < executor->threads ? team : executor->threads, tasks, body, arg);
+        run_in_parallel(executor, team > 0 && team < executor->threads ? team : executor->threads, tasks, body, arg);
 }
 
 bool spk_executor_usable(const spk_executor *executor)

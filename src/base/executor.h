@@ -7,6 +7,8 @@
 
 #include <sparsek/sparsek.h>
 
+#include "base/crew.h"
+
 /* Runs tasks on the device's host threads: OpenMP (without it base/pool.h), or the caller's parallel-for. */
 typedef struct spk_executor {
     int threads;
@@ -21,6 +23,12 @@ void spk_execute(const spk_executor *executor, int64_t tasks, spk_parallel_body 
 
 /* While it is on, spk_execute has every thread take part, whatever other programs do: for measurements, which nest. */
 void spk_executor_steady(bool on);
+
+/* From now on what spk_execute does for the calling thread notes there what other programs took from it; NULL: no more. */
+void spk_executor_note(spk_preempted *note);
+
+/* How many of so many threads would have a processor each at this moment. */
+int spk_executor_left(int threads);
 
 /* For tests: who says how many of so many threads would have a processor each; NULL: the system. */
 void spk_executor_ask(int (*left)(int threads));

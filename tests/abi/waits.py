@@ -27,6 +27,8 @@ ALLOWED = {
     "tests/cli/support.py": {"time.sleep(0.005)": "a loop that waits for an event", "assertLess(time.monotonic(), limit": "its limit, of minutes"},
     "tests/cli/test_bench.py": {"time.sleep(0.001)": "a loop that waits for a file"},
     "tests/cli/test_faults.py": {"time.sleep(0.01)": "a loop that waits for a file", "assertLess(time.monotonic(), limit": "its limit, of minutes"},
+    "tests/unit/test_cpu_time.c": {"tv_nsec = (long)(1e3 * away_us)": "the time away is what is taken out: it may be longer"},
+    "tests/unit/test_executor.c": {"tv_nsec = (long)(1e3 * away_us)": "the time away is what is taken out: it may be longer"},
     "tests/unit/test_cuda_cubins.c": {"begun >= 0.05e6": "waiting takes at least its limit: no load makes it shorter"},
     "tests/unit/test_cuda_driver.c": {"usleep(25000)": "it lets at least the time pass in which no second look is taken: no load makes it shorter"},
     "tests/unit/test_cuda_proof.c": {"sleep 600": "a prover that hangs by intention", "begun < 500e6": "it was not waited for: less than it hangs",

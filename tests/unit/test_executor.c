@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -69,8 +70,6 @@ static void test_side_by_side(void **state)
 
 /* ------------------------------------------------------------------------------------------------ beside other programs */
 
-#ifdef _OPENMP
-
 static atomic_int processors_left, asked;
 
 static int tell_left(int threads)
@@ -102,11 +101,10 @@ static void note_place(void *arg, int64_t task)
 }
 
 /* Of two tasks, those elsewhere. */
-static int elsewhere(double late_us)
+static int elsewhere(const spk_executor *executor, double late_us)
 {
-    const spk_executor executor = {.threads = 2};
     place p = {.caller = pthread_self(), .late_us = late_us};
-    spk_execute(&executor, 2, note_place, &p);
+    spk_execute(executor, 2, note_place, &p);
     assert_int_equal(atomic_load(&p.done), 2);
     return atomic_load(&p.elsewhere);
 }
@@ -114,67 +112,191 @@ static int elsewhere(double late_us)
 static const double patience_us = 300e6;
 
 /* Whether it comes to that, in calls one after the other. */
-static bool comes(int wanted, double late_us)
+static bool comes(const spk_executor *executor, int wanted, double late_us)
 {
     for (const double end = spk_now_us() + patience_us; spk_now_us() < end;)
-        if (elsewhere(late_us) == wanted)
+        if (elsewhere(executor, late_us) == wanted)
             return true;
     return false;
 }
 
-static void test_beside_others(void **state)
+static void beside_others(spk_executor executor)
 {
-    (void)state;
-    const spk_executor executor = {.threads = 2};
-    if (!spk_executor_usable(&executor))
-        skip();
+    executor.threads = 2;
     spk_executor_ask(tell_left);
     /* late ends, though nobody else runs: all threads go on, each time that it is asked */
     atomic_store(&processors_left, 2);
+    atomic_store(&asked, 0);
     for (const double end = spk_now_us() + patience_us; atomic_load(&asked) < 3 && spk_now_us() < end;)
-        (void)elsewhere(3000);
+        (void)elsewhere(&executor, 3000);
     assert_true(atomic_load(&asked) >= 3);
-    assert_true(comes(1, 0));
+    assert_true(comes(&executor, 1, 0));
     /* others run: the caller works alone, and it is asked once in a while */
     atomic_store(&processors_left, 1);
     const int before = atomic_load(&asked);
     for (const double end = spk_now_us() + patience_us; atomic_load(&asked) == before && spk_now_us() < end;)
-        (void)elsewhere(3000);
+        (void)elsewhere(&executor, 3000);
     atomic_store(&asked, 0);
     for (const double end = spk_now_us() + 250e3; spk_now_us() < end || atomic_load(&asked) == 0;)
-        assert_int_equal(elsewhere(0), 0);
+        assert_int_equal(elsewhere(&executor, 0), 0);
     assert_in_range(atomic_load(&asked), 1, 4);
     /* but not where it is measured */
     spk_executor_steady(true);
-    assert_true(comes(1, 0));
+    assert_true(comes(&executor, 1, 0));
     spk_executor_steady(false);
-    assert_int_equal(elsewhere(0), 0);
+    assert_int_equal(elsewhere(&executor, 0), 0);
     /* three threads on two processors */
     atomic_store(&processors_left, 2);
-    const spk_executor three = {.threads = 3};
+    executor.threads = 3;
     for (int i = 0; i < MOST_TASKS; i++)
         atomic_store(&runs[i], 0);
-    spk_execute(&three, MOST_TASKS, count, NULL);
+    spk_execute(&executor, MOST_TASKS, count, NULL);
     for (int i = 0; i < MOST_TASKS; i++)
         assert_int_equal(atomic_load(&runs[i]), 1);
     /* they are gone */
-    assert_true(comes(1, 0));
+    executor.threads = 2;
+    assert_true(comes(&executor, 1, 0));
     spk_executor_ask(NULL);
 }
-
-#else
 
 static void test_beside_others(void **state)
 {
     (void)state;
-    skip();
+    if (!spk_executor_usable(&(spk_executor){.threads = 2}))
+        skip();
+    beside_others((spk_executor){.parallel_for = NULL});
 }
 
-#endif
+/* ------------------------------------------------------------------------------------------------ the caller's parallel-for */
+
+typedef struct lent {
+    spk_parallel_body body;
+    void *arg;
+    int64_t task;
+} lent;
+
+static void *run_lent(void *arg)
+{
+    const lent *l = arg;
+    l->body(l->arg, l->task);
+    return NULL;
+}
+
+static atomic_int most_lent;
+
+/* The first task on the calling thread, each other one on a thread of its own. */
+static void on_threads(void *user, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    (void)user;
+    pthread_t threads[8];
+    lent all[8];
+    assert_in_range(tasks, 1, 8);
+    if (tasks > atomic_load(&most_lent))
+        atomic_store(&most_lent, (int)tasks);
+    for (int64_t i = 1; i < tasks; i++) {
+        all[i] = (lent){body, arg, i};
+        assert_int_equal(pthread_create(&threads[i], NULL, run_lent, &all[i]), 0);
+    }
+    body(arg, 0);
+    for (int64_t i = 1; i < tasks; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static void one_after_the_other(void *user, int64_t tasks, spk_parallel_body body, void *arg)
+{
+    (void)user;
+    for (int64_t i = tasks - 1; i >= 0; i--)
+        body(arg, i);
+}
+
+static void test_of_the_caller(void **state)
+{
+    (void)state;
+    const spk_executor executors[] = {{.threads = 3, .parallel_for = on_threads}, {.threads = 3, .parallel_for = one_after_the_other}};
+    for (int which = 0; which < 2; which++)
+        for (int tasks = 1; tasks <= MOST_TASKS; tasks = 3 * tasks + 1) {
+            for (int task = 0; task < MOST_TASKS; task++)
+                atomic_store(&runs[task], 0);
+            spk_execute(&executors[which], tasks, count, NULL);
+            for (int task = 0; task < MOST_TASKS; task++)
+                assert_int_equal(atomic_load(&runs[task]), task < tasks);
+        }
+    assert_int_equal(atomic_load(&most_lent), 3); /* however many tasks there are */
+    beside_others((spk_executor){.parallel_for = on_threads});
+}
+
+/* ------------------------------------------------------------------------------------------------ what others took */
+
+static const double work_us = 5e3, away_us = 40e3;
+
+static void work_here(double us)
+{
+    for (const double end = spk_thread_cpu_us() + us; spk_thread_cpu_us() < end;)
+        continue;
+}
+
+/* The second of two tasks has no processor for a while: it sleeps. */
+static void work_and_wait(void *arg, int64_t task)
+{
+    (void)arg;
+    work_here(work_us);
+    if (task == 1)
+        nanosleep(&(struct timespec){.tv_nsec = (long)(1e3 * away_us)}, NULL);
+}
+
+static void work_alone(void *arg, int64_t task)
+{
+    (void)arg, (void)task;
+    work_here(work_us);
+}
+
+/* How long a region of two tasks takes, and without what it lost. */
+static double undisturbed_us(const spk_executor *executor, spk_parallel_body body, double *took_us)
+{
+    spk_preempted note = {0};
+    spk_executor_steady(true);
+    spk_executor_note(&note);
+    const double begin = spk_now_us();
+    spk_execute(executor, 2, body, NULL);
+    *took_us = spk_now_us() - begin;
+    spk_executor_note(NULL);
+    spk_executor_steady(false);
+    assert_true(note.lost_us >= 0 && note.lost_us <= note.regions_us && note.regions_us <= *took_us);
+    assert_true(note.regions_cpu_us <= note.regions_us + 100);
+    return *took_us - note.lost_us;
+}
+
+static void test_what_others_took(void **state)
+{
+    (void)state;
+    const spk_executor own = {.threads = 2}, lent_threads = {.threads = 2, .parallel_for = on_threads},
+                       one_thread = {.threads = 2, .parallel_for = one_after_the_other};
+    double took_us;
+    if (!spk_executor_usable(&own))
+        skip();
+    for (int i = 0; i < 3; i++) {
+        /* two tasks of 5 ms of work: on two threads 5 ms, whatever the 40 ms away, and a busy machine, add */
+        double us = undisturbed_us(&own, work_and_wait, &took_us);
+        assert_true(took_us >= away_us);
+        assert_true(us >= 0.9 * work_us && us <= 2.5 * work_us);
+        us = undisturbed_us(&lent_threads, work_and_wait, &took_us);
+        assert_true(took_us >= away_us);
+        assert_true(us >= 0.9 * work_us && us <= 2.5 * work_us);
+        /* one thread does both: no second one is made up */
+        us = undisturbed_us(&one_thread, work_and_wait, &took_us);
+        assert_true(us >= 1.9 * work_us && us <= 4 * work_us);
+        us = undisturbed_us(&one_thread, work_alone, &took_us);
+        assert_true(us >= 1.9 * work_us);
+        /* nothing is lost where nothing else happens; on a busy machine there may be */
+        us = undisturbed_us(&own, work_alone, &took_us);
+        assert_true(us >= 0.9 * work_us && us <= took_us);
+    }
+}
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_each_once), cmocka_unit_test(test_side_by_side),
-                                       cmocka_unit_test(test_beside_others)};
+                                       cmocka_unit_test(test_beside_others), cmocka_unit_test(test_of_the_caller),
+                                       cmocka_unit_test(test_what_others_took)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "backend/cpu/probe.h"
-#include "base/clock.h"
+#include "backend/cpu/time.h"
 #include "base/processors.h"
 
 enum { KEY_BYTES = 1024 };
@@ -100,20 +100,6 @@ static int64_t cpu_free_memory(spk_device *device)
     return spk_probe_free_bytes();
 }
 
-static spk_status cpu_time_runs(spk_device *device, const spk_bound *bound, const spk_args *args, int count, int runs, double *out_us)
-{
-    (void)device;
-    spk_status status = SPK_OK;
-    spk_executor_steady(true);
-    for (int i = 0; i < runs && status == SPK_OK; i++) {
-        double start = spk_now_us();
-        status = spk_bound_run(bound, &args[i % count], NULL);
-        out_us[i] = spk_now_us() - start;
-    }
-    spk_executor_steady(false);
-    return status;
-}
-
 /* A thread with little stack goes without a library, and its evidence is not for others: nor is theirs for it. */
 static spk_status cpu_key_text(spk_device *device, char *buffer, size_t size)
 {
@@ -152,7 +138,7 @@ const spk_backend spk_backend_cpu = {
     .copy_within = cpu_copy,
     .fill = cpu_fill,
     .free_memory = cpu_free_memory,
-    .time_runs = cpu_time_runs,
+    .time_runs = spk_cpu_time_runs,
     .key_text = cpu_key_text,
     .model_text = cpu_model_text,
     .library_found = spk_library_found,

@@ -10,6 +10,7 @@
 #include "tune/choose/choose.h"
 
 static const double lock_patience_s = 10; /* beyond the budget */
+static const double most_lost = 0.8;      /* of the budget: what other programs take and it does not count */
 
 /* ------------------------------------------------------------------------------------------------ classes already compared */
 
@@ -328,6 +329,7 @@ static spk_status run_search(tuning *t)
     bool held = spk_measuring_begin(t->tuner, 1e-6 * fmin(t->search.budget_us, 60e6) + lock_patience_s);
     t->search.start_us = spk_work_us(); /* waiting does not count */
     spk_search_watch(&t->search);
+    spk_work_allow(isinf(t->search.budget_us) ? 0 : most_lost * t->search.budget_us);
     spk_status status = spk_search_run(&t->search);
     if (status == SPK_ERR_NO_CANDIDATE && t->incumbent >= 0) { /* not even the incumbent: everyone, then */
         for (int i = 0; i < t->search.count; i++)
@@ -338,6 +340,7 @@ static spk_status run_search(tuning *t)
     if ((status == SPK_ERR_NO_CANDIDATE || status == SPK_ERR_OUT_OF_MEMORY) &&
         spk_contenders_readmit(t->search.contenders, t->search.count))
         status = spk_search_run(&t->search);
+    t->search.lost_us = spk_work_allow(0);
     spk_search_conclude(&t->search, status);
     spk_measuring_end(held);
     if (t->incumbent >= 0)

@@ -264,7 +264,7 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
     spk_report *made = NULL;
     SPK_TRY(spk_report_make(search->tuner->mem, key, search->tuner->device->name, &made));
     spk_status status = spk_evidence_write(made, contenders, count, search->tolerance, stored);
-    made->tuning_s = 1e-6 * (spk_work_us() - search->start_us + search->prepare_us);
+    made->tuning_s = 1e-6 * (spk_work_us() - search->start_us + search->prepare_us + search->lost_us);
     made->measured_at = spk_unix_time_s();
     made->seed = search->seed;
     for (int i = 0; i < search->count; i++)

@@ -173,7 +173,7 @@ typedef struct spk_rounds {
     int least, most;  /* with these */
     bool every_round; /* race: no early end, nobody leaves, those 20 times slower take part in 3 rounds only (cheap vendor rows: in 20) */
     double deadline_us;
-    double stop_us; /* race: one round is enough then, whoever may win; 0: none */
+    double stop_us; /* one round is enough then, whoever may win; 0: none */
     /* race: the same where one alone may win, and nothing is to be decided. One round is enough then; 0: none */
     double alone_deadline_us;
     spk_rng *rng; /* order within a round */

@@ -409,8 +409,7 @@ static int by_promise(const void *a, const void *b)
 
 /* Every row's first candidate comes before any row's second, so that no row is missing where the budget ends early, and so that a row
  * whose first is hopeless need not be looked at further. In a race the seconds come before the thirds, too. A row has two firsts where
- * SERIAL=1 may win, and that one comes before: what it takes does not depend on who else uses the processors, and those that do are given
- * up the sooner. */
+ * SERIAL=1 may win; all threads come before one. */
 static void rank_by_row(screening *s)
 {
     for (int i = 0; i < s->count; i++) {
@@ -423,7 +422,7 @@ static void rank_by_row(screening *s)
             ahead += other->row == c->row && first && spk_is_serial(other->kernel, &other->params) == serial;
         }
         if (c->rank >= 0)
-            c->rank = 2 * (s->search->by_row ? ahead : ahead > 0) + !serial;
+            c->rank = 2 * (s->search->by_row ? ahead : ahead > 0) + serial;
     }
 }
 

@@ -16,6 +16,7 @@ static const double long_run_us = 20000; /* the checked run of a finalist that t
 static const double fill_bytes_a_us = 1500;
 static const double sets_share = 0.12; /* of the budget: what the sets of one stage that keep operands cold may take to fill */
 static const double reach = 2;
+static const double most_overrun = 1.5; /* of the budget: the least number of rounds is given up then */
 static const double again_us = 100000;
 static const double no_chance = 20; /* race: predicted this many times the best, as a prediction may be far off */
 /* race: what one without a chance may cost all the same, of a given budget, and where none is given */
@@ -303,6 +304,7 @@ static spk_status run_finals(spk_search *search, spk_stage *stage, spk_contender
                          .least = least,
                          .most = MOST_ROUNDS,
                          .deadline_us = search->start_us + search->budget_us,
+                         .stop_us = isinf(search->budget_us) ? 0 : search->start_us + most_overrun * search->budget_us,
                          .rng = &search->rng,
                          .tell = spk_search_tell,
                          .tell_user = search};

@@ -71,6 +71,7 @@ typedef struct spk_search {
     double tolerance;
     double start_us, budget_us; /* budget: INFINITY for none */
     double prepare_us;          /* what the device spent on preparing contenders; start_us was moved by it */
+    double lost_us;             /* of its time, to other programs, which the budget does not count */
     bool exhaustive;
     bool by_row;      /* race: each row has its own best */
     int least_rounds; /* by_row: that those who meet have, unless the budget ended */

@@ -1,0 +1,136 @@
+/* How long runs take beside other programs: what those took does not count, for the calling thread, for parallel regions, and as far as it
+ * can be known for a library's threads. A thread that sleeps stands for one that has no processor. */
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/time.h"
+#include "base/clock.h"
+#include "base/executor.h"
+
+static const double work_us = 5e3, away_us = 40e3;
+
+static void work(double us)
+{
+    for (const double end = spk_thread_cpu_us() + us; spk_thread_cpu_us() < end;)
+        continue;
+}
+
+static void stay_away(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = (long)(1e3 * away_us)}, NULL);
+}
+
+static void task_of_two(void *arg, int64_t task)
+{
+    (void)arg;
+    work(work_us);
+    if (task == 1)
+        stay_away();
+}
+
+static spk_status run_alone(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)bound, (void)args, (void)stream;
+    work(work_us);
+    stay_away();
+    return SPK_OK;
+}
+
+/* 5 ms alone, 5 ms on both threads. */
+static spk_status run_region(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    spk_status status = run_alone(bound, args, stream);
+    spk_execute(&bound->device->executor, 2, task_of_two, NULL);
+    return status;
+}
+
+static void *work_twice(void *arg)
+{
+    (void)arg;
+    work(2 * work_us);
+    return NULL;
+}
+
+/* A thread of its own works for 10 ms, the calling one for 5. */
+static spk_status run_threads(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, work_twice, NULL), 0);
+    spk_status status = run_alone(bound, args, stream);
+    pthread_join(thread, NULL);
+    return status;
+}
+
+static spk_status refuse(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)bound, (void)args, (void)stream;
+    return SPK_ERR_UNSUPPORTED;
+}
+
+static int one_left(int threads)
+{
+    (void)threads;
+    return 1;
+}
+
+static double time_of(spk_status (*run)(const spk_bound *, const spk_args *, void *), const char *library)
+{
+    const spk_kernel_ops ops = {.run = run};
+    const spk_kernel row = {.name = "test", .backend = SPK_BACKEND_CPU, .library = library, .ops = &ops};
+    spk_device device = {.executor.threads = 2};
+    const spk_bound bound = {.kernel = &row, .device = &device, .problem.batch = 1};
+    const spk_args args[2] = {{.at = {NULL}}, {.at = {NULL}}};
+    double us[3] = {-1, -1, -1};
+    const double begin = spk_now_us();
+    assert_int_equal(spk_cpu_time_runs(&device, &bound, args, 2, 3, us), SPK_OK);
+    const double took = spk_now_us() - begin;
+    assert_true(us[0] + us[1] + us[2] <= took);
+    for (int i = 0; i < 3; i++)
+        assert_true(us[i] > 0);
+    return us[0] < us[1] ? us[0] < us[2] ? us[0] : us[2] : us[1] < us[2] ? us[1] : us[2];
+}
+
+static void between(double us, double least, double most)
+{
+    if (us < least || us > most)
+        fail_msg("%.0f us are not between %.0f and %.0f", us, least, most);
+}
+
+static void test_beside_others(void **state)
+{
+    (void)state;
+    spk_executor_ask(one_left);
+    if (spk_executor_usable(&(spk_executor){.threads = 2})) {
+        between(time_of(run_alone, NULL), 0.9 * work_us, 3 * work_us);
+        between(time_of(run_region, NULL), 1.9 * work_us, 5 * work_us);
+        between(time_of(run_threads, "test"), 1.4 * work_us, 4 * work_us); /* 15 ms of two threads */
+        between(time_of(run_alone, "test"), 0.9 * work_us, 3 * work_us);   /* a library that does with one thread */
+        between(time_of(run_region, "test"), 1.9 * work_us, 5 * work_us);  /* one that has our threads work */
+    }
+    spk_executor_ask(NULL);
+}
+
+static void test_failure(void **state)
+{
+    (void)state;
+    const spk_kernel_ops ops = {.run = refuse};
+    const spk_kernel row = {.name = "test", .backend = SPK_BACKEND_CPU, .ops = &ops};
+    spk_device device = {.executor.threads = 2};
+    const spk_bound bound = {.kernel = &row, .device = &device, .problem.batch = 1};
+    double us[2];
+    spk_executor_ask(one_left);
+    assert_int_equal(spk_cpu_time_runs(&device, &bound, &(spk_args){.at = {NULL}}, 1, 2, us), SPK_ERR_UNSUPPORTED);
+    spk_executor_ask(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_beside_others), cmocka_unit_test(test_failure)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
