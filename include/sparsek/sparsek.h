@@ -1049,7 +1049,7 @@ typedef struct spk_report_info {
     /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
     spk_provisional provisional;
     /* what decides where nothing was measured of the class: "nearest class, of n=64", "from the bundle, of NVIDIA H200", "from the cost
-     * model, ..."; NULL: its own evidence */
+     * model, ...", "tried in place: 12 runs in turn so far"; NULL: its own evidence */
     const char *origin;
     int foreign; /* 1: the evidence is another class's; its times are not this problem's, and give no rates of it */
     int reserved;
@@ -1069,7 +1069,9 @@ SPK_API spk_status spk_list(spk_context *context, spk_pattern *pattern, const vo
 SPK_API spk_status spk_tune(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
                             spk_report **report);
 
-/* The stored evidence of the problem's class; SPK_ERR_UNKNOWN_CLASS where there is none. Runs nothing. */
+/* The stored evidence of the problem's class. Where there is none, but runs of this process try the class in place: every candidate with
+ * the model's time, the fastest run so far as the chosen one's time, from_store 0, and an origin that says so; else
+ * SPK_ERR_UNKNOWN_CLASS. Runs nothing. */
 SPK_API spk_status spk_explain(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
                                spk_report **report);
 

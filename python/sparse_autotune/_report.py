@@ -140,6 +140,8 @@ class Report:
         if p["batch"] > 1:
             what += f", batch of {p['batch']}"
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
+        if self.origin and self.tuning_s == 0 and not self.from_store:
+            when = self.origin
         if self.foreign:
             when = f"{self.origin}: measured there, and no times of this problem"
         if self.provisional:

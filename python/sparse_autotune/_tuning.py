@@ -132,7 +132,7 @@ def tune(
 def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None) -> Report:
     """What the store knows of the product A B, sparse or dense, or sddmm(pattern, X, Y); operands as of tune.
 
-    Measures nothing. LookupError where its class was never tuned.
+    Measures nothing. While calls try the class in place it tells how far they are (origin). LookupError where its class was never tuned.
     """
     found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite, offs)
     if found is None:

@@ -27,10 +27,15 @@ def measured():
 def test_products(dtype, measured):
     a, x = random_bsr(96, 80, (16, 8), dtype=dtype), torch.randn(80, 24).to(dtype)
     want = a.to_dense().double() @ x.double()
-    for _ in range(CALLS):
+    for call in range(CALLS):
         close(sa.matmul(a, x), want)
+        if call == 0:
+            report = sa.explain(a, x)
+            assert report.origin == "tried in place: 1 run in turn so far" and report.choice and not report.from_store
+            assert report.origin in str(report) and "This class is tried in place" in report.summary
     assert not measured
     report = sa.explain(a, x)
+    assert report.origin is None and report.from_store
     assert report.choice and report.provisional in ("budget", "load") and sum(c["median_us"] is not None for c in report.candidates) > 1
     again = random_bsr(96, 80, (16, 8), dtype=dtype)  # another pattern of the class: from the store
     close(sa.matmul(again, x), again.to_dense().double() @ x.double())

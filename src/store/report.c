@@ -301,15 +301,30 @@ static void say_provisional(paragraph *out, const spk_report *report)
     append_words(out, "%s.", later);
 }
 
+static void say_trying(paragraph *out, const spk_report *report)
+{
+    append_words(out, "This class is %s.", report->origin);
+    if (report->chosen >= 0) {
+        append_words(out, " The fastest of them was ");
+        say_name(out, &report->candidates[report->chosen]);
+        append_words(out, ", at ");
+        say_us(out, report->candidates[report->chosen].median_us);
+        append_words(out, ".");
+    }
+    append_words(out, " It is decided by 20 to 80 runs; a tuning measures at once.");
+}
+
 spk_status spk_report_summarise(spk_report *report, int64_t now)
 {
     paragraph out = {.used = 0};
-    if (report->origin[0] != '\0')
+    if (report->how == SPK_ORIGIN_TRYING)
+        say_trying(&out, report);
+    else if (report->origin[0] != '\0')
         append_words(&out, "Of this class nothing was measured: %s%s. ", report->origin,
                      report->how == SPK_ORIGIN_NEAREST ? " is known, and decides" : "");
-    if (report->chosen >= 0)
+    if (report->chosen >= 0 && report->how != SPK_ORIGIN_TRYING)
         say_winner(&out, report, &report->candidates[report->chosen]);
-    else
+    else if (report->how != SPK_ORIGIN_TRYING)
         say_unchosen(&out, report);
     say_refused(&out, report, SPK_CANDIDATE_WRONG, "gave wrong results");
     say_refused(&out, report, SPK_CANDIDATE_FAILED, "failed");
@@ -317,6 +332,8 @@ spk_status spk_report_summarise(spk_report *report, int64_t now)
     int measured = 0;
     for (int i = 0; i < report->count; i++)
         measured += report->candidates[i].median_us > 0;
+    if (report->how == SPK_ORIGIN_TRYING)
+        measured = 0;
     if (measured > 0)
         append_words(&out, " %d of %d candidates were measured, in %.2f s", report->by_kernel ? report->tried : measured,
                      report->by_kernel ? report->known : report->count, report->tuning_s);

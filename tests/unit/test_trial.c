@@ -165,6 +165,49 @@ static void a_plan_finds_the_fastest(void **state)
 }
 
 /* The fastest computes something wrong: no run of the caller's shows it, one warning tells, and the store keeps it out. */
+static spk_status explain(int64_t n, spk_report **report)
+{
+    const spk_spmm asked = {SPK_SIZED(spk_spmm), .n = n};
+    return spk_explain(context, made.pattern, &asked, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, report);
+}
+
+/* Asked before it is decided, explain tells how far the trial is. */
+static void what_is_known_meanwhile(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    spk_plan *plan = make_plan();
+    for (int runs = 0; runs < 5; runs++) {
+        spk_report *report = NULL;
+        spk_report_info about = {SPK_SIZED(spk_report_info)};
+        char origin[80];
+        snprintf(origin, sizeof origin, "tried in place: %d run%s in turn so far", runs, runs == 1 ? "" : "s");
+        ok(explain(COLUMNS, &report));
+        ok(spk_report_get_info(report, &about));
+        assert_string_equal(about.origin, origin);
+        assert_non_null(strstr(about.summary, origin));
+        assert_int_equal(about.from_store, 0);
+        assert_int_equal(about.chosen >= 0, runs > 0);
+        int timed = 0;
+        for (int i = 0; i < about.candidate_count; i++) {
+            spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+            ok(spk_report_candidate(report, i, &candidate));
+            timed += candidate.median_us > 0;
+            assert_true(candidate.median_us <= 0 || i == about.chosen);
+        }
+        assert_int_equal(timed, runs > 0);
+        spk_report_destroy(&report);
+        assert_int_equal(explain(2 * COLUMNS, &report), SPK_ERR_UNKNOWN_CLASS);
+        check_run(plan, &a, a.d, want);
+    }
+    spk_plan_destroy(&plan);
+    spk_report *report = NULL;
+    assert_int_equal(explain(COLUMNS, &report), SPK_ERR_UNKNOWN_CLASS);
+    free(want);
+    free_arrays(&a);
+}
+
 static void what_is_wrong_is_computed_again(void **state)
 {
     (void)state;
@@ -444,6 +487,7 @@ int main(void)
         cmocka_unit_test(wrong_model),
         cmocka_unit_test(who_fails_leaves),
         cmocka_unit_test_setup_teardown(a_plan_finds_the_fastest, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(what_is_known_meanwhile, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_computed_again, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(where_d_is_c, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(what_is_ruled_out_never_runs, open_plans, close_plans),

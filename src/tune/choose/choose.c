@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/callback.h"
+#include "base/clock.h"
 #include "base/hash.h"
 #include "tune/choose/choose.h"
 
@@ -544,9 +545,35 @@ spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, 
     return status;
 }
 
+/* What a trial in place has found so far. */
+static spk_status report_of_trial(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
+                                  const spk_trying *trying, spk_report **report)
+{
+    const spk_choice fastest = {.kernel = trying->kernel, .params = trying->params};
+    spk_report *made = NULL;
+    SPK_TRY(spk_report_unmeasured(tuner, problem, options, trying->kernel != NULL ? &fastest : NULL, &made));
+    if (made->chosen >= 0)
+        made->candidates[made->chosen].median_us = trying->us;
+    made->how = SPK_ORIGIN_TRYING;
+    snprintf(made->origin, sizeof made->origin, "%s: %d run%s in turn so far", spk_origin_words(made->how), trying->runs,
+             trying->runs == 1 ? "" : "s");
+    const spk_status status = spk_report_summarise(made, spk_unix_time_s());
+    if (status == SPK_OK)
+        *report = made;
+    else
+        spk_report_release(&made);
+    return status;
+}
+
 spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report **report)
 {
     spk_class class;
+    spk_trying trying;
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
-    return stored_report(tuner, problem, options, &class, NULL, report);
+    const spk_status status = stored_report(tuner, problem, options, &class, NULL, report);
+    const uint64_t hash = spk_class_hash(tuner, class.key);
+    if (status == SPK_ERR_UNKNOWN_CLASS &&
+        spk_known_find(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, &trying, sizeof trying))
+        return report_of_trial(tuner, problem, options, &trying, report);
+    return status;
 }

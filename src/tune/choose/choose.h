@@ -120,6 +120,14 @@ spk_status spk_evidence_report(const spk_search *search, spk_contender *contende
  * indices that only the device has, for which candidates cannot be compared before they come to the host. */
 bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options);
 
+/* How far the trial of a class is. */
+typedef struct spk_trying {
+    int runs;                 /* in turn so far */
+    const spk_kernel *kernel; /* of the fastest so far; NULL: none */
+    spk_params params;
+    double us; /* its least run */
+} spk_trying;
+
 /* ---- due.c */
 
 /* Whether what was measured on a busy machine is so recent that it is not measured anew, busy as it may be now. */

@@ -32,6 +32,7 @@ struct spk_trial {
     int count, next;      /* next: of the list */
     phase phase;
     double runs_us;
+    int runs;
     spk_contender *winner;
     spk_choice first;
     const spk_contender *wrong_first; /* that one, where it was found wrong ahead; NULL: it was not */
@@ -247,6 +248,12 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
     return SPK_OK;
 }
 
+/* For who asks what is known of the class meanwhile. */
+static void tell_how_far(uint64_t hash, const spk_trying *trying)
+{
+    spk_known_add(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, trying, sizeof *trying, spk_epoch_now(), false);
+}
+
 spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                            spk_trial **trial, bool *elsewhere)
 {
@@ -258,6 +265,7 @@ spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, c
     *elsewhere = !spk_known_first(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
     if (*elsewhere)
         return SPK_OK;
+    tell_how_far(hash, &(spk_trying){.runs = 0});
     spk_status status = spk_calloc(tuner->mem, 1, sizeof *made, &made);
     if (status == SPK_OK) {
         made->tuner.mem = tuner->mem;
@@ -443,12 +451,25 @@ static void leave(spk_trial *t, const spk_contender *c)
     t->count = kept; /* who comes next stands where it stood */
 }
 
+static void count_run(spk_trial *t)
+{
+    spk_trying trying = {.runs = ++t->runs};
+    const spk_contender *known = spk_trial_known(t);
+    if (known != NULL) {
+        trying.kernel = known->kernel;
+        trying.params = known->params;
+        trying.us = known->least_us;
+    }
+    tell_how_far(t->hash, &trying);
+}
+
 void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
 {
     t->runs_us += us;
     if (!c->ran) { /* the first run says only whether a second one is worth it */
         c->ran = true;
         c->least_us = us;
+        count_run(t);
         return;
     }
     if (c->sample_capacity < ROUNDS) {
@@ -461,6 +482,7 @@ void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
     if (c->sample_count < c->sample_capacity)
         c->samples[c->sample_count++] = us;
     c->least_us = c->sample_count == 1 ? us : fmin(c->least_us, us);
+    count_run(t);
     if (c->sample_count == 1 && t->count > 1 && us > hopeless * least_of_all(t))
         leave(t, c);
     else
