@@ -20,6 +20,15 @@ file(CONFIGURE OUTPUT ${SPARSEK_PROGRAM_HASHES} CONTENT "${hashes}" @ONLY) # rew
 file(GLOB tool ${SPARSEK_EVIDENCE_SOURCE}/*.[ch])
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files} ${tool})
 
+# Whether kernels of AVX-512 can run on this machine, where it says.
+set(SPARSEK_HAS_AVX512 ON)
+if(EXISTS /proc/cpuinfo)
+  file(STRINGS /proc/cpuinfo flags REGEX "^flags.* avx512bw( |$)" LIMIT_COUNT 1)
+  if(NOT flags)
+    set(SPARSEK_HAS_AVX512 OFF)
+  endif()
+endif()
+
 # sparsek_row_options(FILE): sets the properties of a file of rows, in the directory that calls. A kernel file's ISA is in its name. The hash of what its rows use
 # (cmake/evidence) goes into the tuning evidence and the proofs, so that these go stale when the code behind them changes, the host's as well: it says what
 # is launched, and on what. A file from elsewhere, of tests, has the hash of its bytes.
@@ -39,11 +48,15 @@ function(sparsek_row_options kernel)
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -O0 -fno-sanitize=all)
     elseif(CMAKE_BUILD_TYPE STREQUAL "Debug") # for the sanitizers and valgrind: more takes minutes of compiling, and what such pointers reach is seen by the address sanitizer too
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -O1 -g1 -ffp-contract=fast -fno-sanitize=null,object-size,pointer-overflow)
-      if(SPARSEK_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU") # checks as calls, not in place: a third less of compiling
-        set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS --param=asan-instrumentation-with-call-threshold=0)
-      endif()
-      if(SPARSEK_SANITIZE MATCHES "thread") # half of the compiling; the runs are small
+      if(SPARSEK_SANITIZE) # half of the compiling; the runs are small
         set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -Og)
+      endif()
+      # Checks as calls, not in place, and undefined behaviour ends the program (SIGILL; a debugger shows the line) without a message: half of what is left.
+      if(SPARSEK_SANITIZE MATCHES "address" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS --param=asan-instrumentation-with-call-threshold=0 -fsanitize-undefined-trap-on-error)
+      endif()
+      if(SPARSEK_SANITIZE AND kernel MATCHES "_(avx512|amx)\\.c$" AND NOT SPARSEK_HAS_AVX512) # it cannot run here
+        set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=all)
       endif()
     else()
       set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -O3 -ffp-contract=fast)
