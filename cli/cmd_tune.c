@@ -1,6 +1,7 @@
 /* sparsek tune: tunes one problem, or the problems of a list, and keeps the answers in the store. */
 #include "json.h"
 #include "listed.h"
+#include "progress.h"
 #include "result.h"
 
 typedef struct tune_flags {
@@ -72,8 +73,11 @@ static int tune_list(cli *app, const tune_flags *f, json_t *results)
 {
     listed_problems list;
     int code = listed_read(app, f->list, &f->problem, &list);
-    for (int64_t i = 0; i < list.count && code == EXIT_DONE; i++)
+    for (int64_t i = 0; i < list.count && code == EXIT_DONE; i++) {
+        progress_part(i, list.count);
         code = cli_interrupted() ? EXIT_INTERRUPTED : tune(app, &list.flags[i], f->fresh, results);
+    }
+    progress_part(list.count, list.count);
     listed_release(&list);
     return code;
 }

@@ -10,6 +10,8 @@
 
 static bool drawn;
 static double drawn_at;
+static char part[80]; /* "problem 3 of 40, some 2 min left: " */
+static double parts_begun_at;
 
 bool progress_wanted(const cli *app)
 {
@@ -26,9 +28,9 @@ void progress_step(void *user, int64_t done, int64_t total, const char *what)
     char line[256];
     int width = term_width(STDERR_FILENO);
     if (total > 0)
-        snprintf(line, sizeof(line), "[%lld/%lld] %s", (long long)done, (long long)total, what ? what : "");
+        snprintf(line, sizeof(line), "%s[%lld/%lld] %s", part, (long long)done, (long long)total, what ? what : "");
     else
-        snprintf(line, sizeof(line), "%s", what ? what : "");
+        snprintf(line, sizeof(line), "%s%s", part, what ? what : "");
     fprintf(stderr, "\r%.*s\033[K", width > 1 ? width - 1 : 1, line);
     fflush(stderr);
     drawn = true;
@@ -41,6 +43,25 @@ void progress_phase(const cli *app, const char *what, const char *name)
     snprintf(text, sizeof(text), "%s%s%s", what, name[0] ? " " : "", cli_clean(name));
     drawn_at = 0; /* now, not when the last line is old enough */
     progress_step((void *)app, 0, 0, text);
+}
+
+void progress_part(int64_t at, int64_t count)
+{
+    part[0] = '\0';
+    if (at == 0)
+        parts_begun_at = stats_now();
+    if (count < 2 || at >= count)
+        return;
+    const int used = snprintf(part, sizeof(part), "problem %lld of %lld", (long long)at + 1, (long long)count);
+    const double left_s = at > 0 ? (stats_now() - parts_begun_at) / (double)at * (double)(count - at) : 0;
+    if (left_s >= 5400)
+        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f h left: ", left_s / 3600);
+    else if (left_s >= 90)
+        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f min left: ", left_s / 60);
+    else if (left_s > 0)
+        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f s left: ", left_s < 1 ? 1 : left_s);
+    else
+        snprintf(part + used, sizeof(part) - (size_t)used, ": ");
 }
 
 void progress_clear(void)

@@ -13,6 +13,10 @@ void progress_step(void *user, int64_t done, int64_t total, const char *what);
 /* Begins a piece of work of unknown length: "writing a.mtx". */
 void progress_phase(const cli *app, const char *what, const char *name);
 
+/* Of several pieces of work, `at` of `count` begins, from 0: lines begin with that, and with how long the rest may take by the pace so far.
+ * at = count: there are no more. */
+void progress_part(int64_t at, int64_t count);
+
 /* Removes the line before something else is printed. */
 void progress_clear(void);
 

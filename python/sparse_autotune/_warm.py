@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -134,7 +135,24 @@ def _check_sizes(sizes: Any) -> list[Any]:
     return found
 
 
-def warm_up(model: nn.Module, sizes: Any, *, gradients: bool = False, background: bool = False, patience_s: float = 60.0) -> WarmUp | None:
+def _run_all(jobs: list[Callable[[], None]], progress: bool | None) -> None:
+    """With a tqdm bar, which says how long the rest may take; by default where the standard error is a terminal and tqdm is there."""
+    bar = None
+    if sys.stderr.isatty() if progress is None else progress:
+        with contextlib.suppress(ImportError):
+            from tqdm.auto import tqdm
+
+            bar = tqdm(total=len(jobs), desc="warm_up", unit="product", leave=False)
+    with bar if bar is not None else contextlib.nullcontext():
+        for job in jobs:
+            job()
+            if bar is not None:
+                bar.update()
+
+
+def warm_up(
+    model: nn.Module, sizes: Any, *, gradients: bool = False, background: bool = False, patience_s: float = 60.0, progress: bool | None = None
+) -> WarmUp | None:
     """Tunes a model's products for the sizes that will come, so that no call waits for a measurement, and each size has its own choice.
 
     A number of tokens that is new to a layer runs at once on what was chosen for the nearest one (see docs/tuning.md); only the first of a layer, and one
@@ -144,6 +162,8 @@ def warm_up(model: nn.Module, sizes: Any, *, gradients: bool = False, background
     with which it is called once, so that attention and all other products are met. gradients: also the products of a backward pass (of numbers only).
     background: a thread of the lowest priority does it where half of the processors are idle, or none was for patience_s seconds, and an sa.WarmUp comes back
     at once; the model must not be changed meanwhile. What such a thread measures beside other work is provisional in the store, and measured anew some day.
+    progress: a tqdm bar with the time that the rest may take, where the work is not in the background; by default where the standard error is a terminal and
+    tqdm is there.
 
     Where the options say effort="estimate", unknown="estimate" or "fail", nothing is tuned. Raises what a call of the model raises.
     """
@@ -170,6 +190,5 @@ def warm_up(model: nn.Module, sizes: Any, *, gradients: bool = False, background
     jobs = [tuned(job) for job in work]
     if background:
         return WarmUp(jobs, patience_s)
-    for job in jobs:
-        job()
+    _run_all(jobs, progress)
     return None

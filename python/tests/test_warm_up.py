@@ -64,6 +64,15 @@ def test_none_is_measured_after_a_warm_up(fresh):
     assert classes(fresh) == known
 
 
+def test_progress(fresh, capsys):
+    pytest.importorskip("tqdm")
+    for wanted in (True, None, False):  # no terminal: none by default
+        sa.warm_up(layer(), [8, 300], progress=wanted)
+        shown = capsys.readouterr().err
+        assert ("warm_up" in shown and "2/2" in shown and "product" in shown) == (wanted is True), shown
+        assert wanted or not shown
+
+
 def test_what_was_tuned_takes_the_neighbours_place(fresh):
     """Calls of a size that ran on the nearest choice are planned anew when it has its own."""
     one = layer()

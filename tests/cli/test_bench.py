@@ -280,6 +280,15 @@ class Tune(CliTest):
         self.assertTrue(all(r["from_store"] for r in again["results"]))
         self.assertEqual([r["problem"] for r in again["results"]], [r["problem"] for r in result["results"]])
 
+    def test_how_far_a_list_is(self):
+        self.write("list.json", json.dumps([{"m": 64, "k": 64, "n": n, "block": 16, "density": 0.5} for n in (8, 16, 24)]))
+        code, out, shown = Watched(self, "tune", "--from", "list.json", "--budget", "0.1", "--store", self.path("progress")).end()
+        self.assertEqual(code, 0, shown)
+        for mark in (r"problem 1 of 3: ", r"problem 2 of 3, some \d+ s left: ", r"problem 3 of 3, some \d+ s left: "):
+            self.assertRegex(shown, mark)
+        code, out, shown = Watched(self, "tune", *SMALL, "--fresh", "--store", self.path("progress")).end()
+        self.assertNotIn("problem", shown)
+
     def test_options_hold_where_a_list_says_nothing(self):
         self.write("list.json", json.dumps([{"m": 64}, {"m": 48, "n": 3, "dtype": "f32"}, {"pattern": "experts", "tokens": [5, 9], "k": 32}]))
         made = self.bench("tune", "--from", "list.json", "--n", "8", "--block", "8", "--dtype", "f64", "--budget", "0.2")["results"]
