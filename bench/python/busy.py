@@ -48,12 +48,12 @@ def busy(loops):
             process.join()
 
 
-def problem(number, seed):
+def problem(number, seed, device="cpu"):
     rng = random.Random(1000 * seed + number)
     torch.manual_seed(1000 * seed + number)
     kind = KINDS[number % len(KINDS)]
     dtype = rng.choice([torch.float32, torch.float32, torch.float64, torch.bfloat16])
-    return kind, str(dtype)[6:], first_calls.KINDS[kind](rng, dict(device="cpu", dtype=dtype))
+    return kind, str(dtype)[6:], first_calls.KINDS[kind](rng, dict(device=device, dtype=dtype))
 
 
 def tuned(call, store, budget_s):
