@@ -44,7 +44,8 @@ static void check_dense(const spk_report *report)
             assert_non_null(strstr(c.why, "not found"));
             continue;
         }
-        assert_int_equal(c.status, SPK_CANDIDATE_OK);
+        if (c.status != SPK_CANDIDATE_OK)
+            fail_msg("%s: status %d, %s", c.name, c.status, c.why);
         assert_true(c.median_us > 0 && c.error >= 0 && c.error <= c.tolerance);
     }
     assert_int_equal(dense, 4); /* of OpenBLAS, BLIS, MKL and oneDNN */

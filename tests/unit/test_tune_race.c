@@ -1,5 +1,6 @@
 /* The race: one entry a row with its best parameters, the same rounds for all, slow rows a few, ineligible rows marked. */
 #include "test_tune_fake.h"
+#include "base/callback.h"
 #include "tune/search/search.h"
 
 static const spk_kernel rows[] = {
@@ -93,6 +94,28 @@ static void a_row_at_its_best_under_load(void **state)
         assert_int_equal(entry_of(report, "fake1", NULL)->sample_count, 6);
         spk_report_release(&report);
     }
+    bench_close(&b);
+}
+
+/* What this thread lost to other programs before is no time of the race's. */
+static void time_lost_before(void **state)
+{
+    (void)state;
+    bench b;
+    open_race(&b);
+    spk_work_allow(INFINITY);
+    spk_work_lost(3600e6);
+    assert_true(spk_work_allow(0) == 3600e6);
+    spk_work_lost(1e6);
+    assert_true(spk_work_allow(0) == 0);
+    b.options.budget_s = 60;
+    spk_report *report = race(&b, (spk_race_options){.rounds = 3});
+    for (int i = 0; i < report->count; i++)
+        if (report->candidates[i].status == SPK_CANDIDATE_PRUNED)
+            assert_null(strstr(report->candidates[i].why, "before its turn"));
+    assert_true(entry_of(report, "fake1", NULL)->sample_count == 3);
+    assert_true(entry_of(report, "fake2", NULL)->sample_count == 3);
+    spk_report_release(&report);
     bench_close(&b);
 }
 
@@ -358,6 +381,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_row_meets),
         cmocka_unit_test(a_row_at_its_best_under_load),
+        cmocka_unit_test(time_lost_before),
         cmocka_unit_test(rows_that_cannot),
         cmocka_unit_test(a_budget_ends_the_race),
         cmocka_unit_test(a_budget_ends_the_rounds_of_one_alone),

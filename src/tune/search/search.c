@@ -138,7 +138,7 @@ double spk_search_left_us(const spk_search *search, double part)
 
 bool spk_search_late(const spk_search *search)
 {
-    return search->limit_us > 0 && spk_now_us() > search->start_us + search->limit_us;
+    return search->limit_us > 0 && spk_work_us() > search->start_us + search->limit_us;
 }
 
 double spk_search_cost_us(const spk_search *search, const spk_contender *c, double us)
