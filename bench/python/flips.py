@@ -96,7 +96,7 @@ def main():
         date=datetime.date.today().isoformat(),
         schema=1,
         commit=_C.commit(),
-        device=torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
+        on=torch.cuda.get_device_name() if options.device == "cuda" else "cpu",
         threads=options.threads,
         budget_s=options.budget_s,
         kinds=KINDS,
