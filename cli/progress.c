@@ -54,12 +54,11 @@ void progress_part(int64_t at, int64_t count)
         return;
     const int used = snprintf(part, sizeof(part), "problem %lld of %lld", (long long)at + 1, (long long)count);
     const double left_s = at > 0 ? (stats_now() - parts_begun_at) / (double)at * (double)(count - at) : 0;
-    if (left_s >= 5400)
-        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f h left: ", left_s / 3600);
-    else if (left_s >= 90)
-        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f min left: ", left_s / 60);
-    else if (left_s > 0)
-        snprintf(part + used, sizeof(part) - (size_t)used, ", some %.0f s left: ", left_s < 1 ? 1 : left_s);
+    const double unit_s = left_s >= 5400 ? 3600 : left_s >= 90 ? 60 : 1;
+    const char *unit = unit_s == 3600 ? "h" : unit_s == 60 ? "min" : "s";
+    if (left_s > 0)
+        snprintf(part + used, sizeof(part) - (size_t)used, ", some %lld %s left: ", (long long)(left_s / unit_s + 0.5) + (left_s < 0.5),
+                 unit);
     else
         snprintf(part + used, sizeof(part) - (size_t)used, ": ");
 }
