@@ -112,3 +112,9 @@ bool spk_load_crowded(const spk_load *from, const spk_load *to, int threads)
     double others = (to->busy_s - from->busy_s - (to->own_s - from->own_s)) / time_s;
     return threads + others > from->cpus + slack;
 }
+
+long spk_load_forced_switches(void)
+{
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
+}

@@ -1,11 +1,11 @@
 /* How long runs take on host threads, without the time in which other programs had the processors. On a quiet machine that is what the
  * monotonic clock says. */
 #include <math.h>
-#include <sys/resource.h>
 
 #include "backend/cpu/time.h"
 #include "base/callback.h"
 #include "base/clock.h"
+#include "base/load.h"
 
 /* Where others have been seen, processor time is read for so long; whether there are any is asked so often. Reading it costs about a
  * microsecond a run, which short runs would show. */
@@ -17,18 +17,11 @@ typedef struct watch {
     long switches;
 } watch;
 
-/* How often this process lost a processor to another. */
-static long forced_switches(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 /* Whether other programs may take processors from what runs next. */
 static bool may_lose(watch *w, int threads)
 {
     const double now_us = spk_now_us();
-    const long switches = forced_switches();
+    const long switches = spk_load_forced_switches();
     bool seen = switches != w->switches;
     w->switches = switches;
     if (now_us > w->asked_at_us + asked_us) {

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 
 #include "base/callback.h"
@@ -163,13 +162,6 @@ int spk_batch_for(double run_us)
     return spk_batch_lasting(run_us, sample_us);
 }
 
-/* How often this process lost a processor to another. */
-static long forced_switches(void)
-{
-    struct rusage usage;
-    return getrusage(RUSAGE_SELF, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 double spk_sample_us(double run_us)
 {
     return run_us * spk_batch_for(run_us) + (run_us < warm_run_us ? run_us : 0);
@@ -215,14 +207,14 @@ bool spk_contender_sample(spk_contender *c, spk_stage *stage, double *us)
     double times[MOST_BATCH], scratch[MOST_BATCH];
     int runs = 0;
     spk_status status = settle_threads(c, stage);
-    long before_switches = forced_switches();
+    long before_switches = spk_load_forced_switches();
     if (status == SPK_OK)
         status = time_batch(c, stage, times, &runs);
     if (status != SPK_OK) {
         fail_by(c, "its run failed", status);
         return false;
     }
-    c->disturbed = forced_switches() != before_switches;
+    c->disturbed = spk_load_forced_switches() != before_switches;
     *us = spk_median(times, runs, scratch);
     c->quick_us = scratch[runs / 4]; /* spk_median sorts there */
     c->brief_us = scratch[0];
