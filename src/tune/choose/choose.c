@@ -571,9 +571,10 @@ spk_status spk_tune_explain(const spk_tuner *tuner, const spk_problem *problem, 
     spk_trying trying;
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
     const spk_status status = stored_report(tuner, problem, options, &class, NULL, report);
+    if (status != SPK_ERR_UNKNOWN_CLASS)
+        return status;
     const uint64_t hash = spk_class_hash(tuner, class.key);
-    if (status == SPK_ERR_UNKNOWN_CLASS &&
-        spk_known_find(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, &trying, sizeof trying))
+    if (spk_known_find(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, &trying, sizeof trying))
         return report_of_trial(tuner, problem, options, &trying, report);
     return status;
 }
