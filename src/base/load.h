@@ -28,7 +28,7 @@ bool spk_load_busy(int threads);
 /* How many of so many threads would have a processor each at this moment; one at least. */
 int spk_load_left(int threads);
 
-/* How often this process has lost a processor to another. */
+/* How often this process has lost a processor to another; 0 under a clock of a test's, which the machine's load is not to move. */
 long spk_load_forced_switches(void);
 
 #endif

@@ -79,27 +79,35 @@ static int one_left(int threads)
     return 1;
 }
 
-static double time_of(spk_status (*run)(const spk_bound *, const spk_args *, void *), const char *library)
+static spk_status (*timed)(const spk_bound *, const spk_args *, void *);
+static double walls_us[3];
+static int walls;
+
+static spk_status run_timed(const spk_bound *bound, const spk_args *args, void *stream)
 {
-    const spk_kernel_ops ops = {.run = run};
+    const double begin_us = spk_now_us();
+    spk_status status = timed(bound, args, stream);
+    walls_us[walls++] = spk_now_us() - begin_us;
+    return status;
+}
+
+/* What is said is no less than the work, and less than the clock shows by what threads were away without any doubt: how long a thread waits
+ * for a processor on a busy machine, nobody knows. */
+static void time_three(spk_status (*run)(const spk_bound *, const spk_args *, void *), const char *library, double least_us, double gone_us)
+{
+    const spk_kernel_ops ops = {.run = run_timed};
     const spk_kernel row = {.name = "test", .backend = SPK_BACKEND_CPU, .library = library, .ops = &ops};
     spk_device device = {.executor.threads = 2};
     const spk_bound bound = {.kernel = &row, .device = &device, .problem.batch = 1};
     const spk_args args[2] = {{.at = {NULL}}, {.at = {NULL}}};
     double us[3] = {-1, -1, -1};
-    const double begin = spk_now_us();
+    timed = run;
+    walls = 0;
     assert_int_equal(spk_cpu_time_runs(&device, &bound, args, 2, 3, us), SPK_OK);
-    const double took = spk_now_us() - begin;
-    assert_true(us[0] + us[1] + us[2] <= took);
+    assert_int_equal(walls, 3);
     for (int i = 0; i < 3; i++)
-        assert_true(us[i] > 0);
-    return us[0] < us[1] ? us[0] < us[2] ? us[0] : us[2] : us[1] < us[2] ? us[1] : us[2];
-}
-
-static void between(double us, double least, double most)
-{
-    if (us < least || us > most)
-        fail_msg("%.0f us are not between %.0f and %.0f", us, least, most);
+        if (us[i] < 0.95 * least_us || us[i] > walls_us[i] - 0.9 * gone_us)
+            fail_msg("%.0f us of %.0f are not between %.0f and that less %.0f", us[i], walls_us[i], least_us, gone_us);
 }
 
 static void test_beside_others(void **state)
@@ -107,11 +115,11 @@ static void test_beside_others(void **state)
     (void)state;
     spk_executor_ask(one_left);
     if (spk_executor_usable(&(spk_executor){.threads = 2})) {
-        between(time_of(run_alone, NULL), 0.9 * work_us, 3 * work_us);
-        between(time_of(run_region, NULL), 1.9 * work_us, 5 * work_us);
-        between(time_of(run_threads, "test"), 1.4 * work_us, 4 * work_us); /* 15 ms of two threads */
-        between(time_of(run_alone, "test"), 0.9 * work_us, 3 * work_us);   /* a library that does with one thread */
-        between(time_of(run_region, "test"), 1.9 * work_us, 5 * work_us);  /* one that has our threads work */
+        time_three(run_alone, NULL, work_us, away_us);
+        time_three(run_region, NULL, 2 * work_us, 1.5 * away_us);      /* of the region's, half: the other thread may have worked on */
+        time_three(run_threads, "test", 1.5 * work_us, 0.5 * away_us); /* 15 ms of two threads; likewise */
+        time_three(run_alone, "test", work_us, 0.5 * away_us);         /* a library that does with one thread */
+        time_three(run_region, "test", 2 * work_us, 1.5 * away_us);    /* one that has our threads work */
     }
     spk_executor_ask(NULL);
 }
