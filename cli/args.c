@@ -11,6 +11,7 @@
 #include "base/c_locale.h"
 #include "cli.h"
 #include "help.h"
+#include "type/type.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)
 {
@@ -202,13 +203,15 @@ static int take_pattern(const args *a, const args_option *o, const char *text)
 static int take_dtype(const args *a, const args_option *o, const char *text)
 {
     spk_dtype dtype = spk_dtype_from_name(text);
-    if (dtype == SPK_DTYPE_DEFAULT || dtype == SPK_TF32) {
+    char types[SPK_TYPE_LIST_TEXT];
+    spk_type_list(SPK_USE_VALUES, "and", types, sizeof types);
+    if (dtype == SPK_DTYPE_DEFAULT || spk_type_of(dtype)->use == SPK_USE_PRODUCTS) {
         const char *near = args_nearest_dtype(text);
-        return near ? wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16); did you mean %s?", o->name, text, near)
-                    : wrong(a, "--%s: '%s' is no data type (f32, f64, f16, bf16)", o->name, text);
+        return near ? wrong(a, "--%s: '%s' is no data type (%s are); did you mean %s?", o->name, text, types, near)
+                    : wrong(a, "--%s: '%s' is no data type (%s are)", o->name, text, types);
     }
-    if (dtype != SPK_F32 && dtype != SPK_F64 && dtype != SPK_F16 && dtype != SPK_BF16) {
-        wrong(a, "--%s: %s is not in this version (f32, f64, f16, bf16)", o->name, text);
+    if (!spk_type_holds_values(dtype)) {
+        wrong(a, "--%s: %s is not in this version (%s are)", o->name, text, types);
         return 4;
     }
     *(spk_dtype *)o->to = dtype;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "problem.h"
+#include "type/type.h"
 
 /* What is appended to as it grows; freed by who made it. */
 static void append(char **text, char *more)
@@ -160,7 +161,7 @@ char *problem_text(const problem *p)
     const int first = settings_named("dtype");
     char *text = NULL;
     append(&text, cli_format("%s%s, ", spk_dtype_name(problem_dtype(p, settings_at(first))),
-                             p->numbers.compute == SPK_TF32 ? " (TF32 products)" : ""));
+                             spk_type_of((spk_dtype)p->numbers.compute)->use == SPK_USE_PRODUCTS ? " (TF32 products)" : ""));
     for (const char *at = p->op->info.sentence; *at;) {
         const int plain = (int)strcspn(at, "{");
         append(&text, cli_format("%.*s", plain, at));

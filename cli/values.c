@@ -3,13 +3,16 @@
 
 #include <math.h>
 
+#include "type/type.h"
+
 typedef struct half_format {
     int bits, least; /* of the mantissa; the least exponent of a normal number */
 } half_format;
 
 static half_format format_of(spk_dtype dtype)
 {
-    return dtype == SPK_F16 ? (half_format){10, -14} : (half_format){7, -126};
+    const spk_type *type = spk_type_of(dtype);
+    return (half_format){type->significand - 1, type->least_exponent};
 }
 
 static double get_half(half_format f, uint16_t half)
@@ -40,27 +43,19 @@ static uint16_t put_half(half_format f, double x)
 
 double value_get(spk_dtype dtype, const void *array, int64_t index)
 {
-    if (dtype == SPK_F64)
+    if (spk_dtype_bytes(dtype) == sizeof(double))
         return ((const double *)array)[index];
-    if (dtype == SPK_F32)
+    if (spk_dtype_bytes(dtype) == sizeof(float))
         return (double)((const float *)array)[index];
     return get_half(format_of(dtype), ((const uint16_t *)array)[index]);
 }
 
 void value_put(spk_dtype dtype, void *array, int64_t index, double value)
 {
-    if (dtype == SPK_F64)
+    if (spk_dtype_bytes(dtype) == sizeof(double))
         ((double *)array)[index] = value;
-    else if (dtype == SPK_F32)
+    else if (spk_dtype_bytes(dtype) == sizeof(float))
         ((float *)array)[index] = (float)value;
     else
         ((uint16_t *)array)[index] = put_half(format_of(dtype), value);
-}
-
-double value_difference(spk_dtype dtype, double got, double want)
-{
-    if (got == want || (dtype == SPK_F16 && isinf(got) && got * want > 0 && fabs(want) >= 65504))
-        return 0;
-    double off = fabs(got - want);
-    return dtype == SPK_F16 ? fmax(off - 0x1p-25, 0) : off;
 }

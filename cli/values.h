@@ -7,7 +7,4 @@
 double value_get(spk_dtype dtype, const void *array, int64_t index);
 void value_put(spk_dtype dtype, void *array, int64_t index, double value); /* to the nearest, ties to even */
 
-/* |got - want|, less what rounding to a denormal of the dtype explains; 0 where both are beyond its range. */
-double value_difference(spk_dtype dtype, double got, double want);
-
 #endif

@@ -13,6 +13,7 @@
 
 #include "base/c_locale.h"
 #include "job.h"
+#include "type/type.h"
 
 enum { NOISE_ELEMENTS = 1 << 18, LINE_BYTES = 400, EXIT_BAD_JOB = 3, EXIT_LOST = 4 };
 
@@ -133,7 +134,7 @@ static spk_status make_operands(work *w)
         const spk_proof_operand *operand = &w->given.head.operands[i];
         const spk_dtype dtype = (spk_dtype)operand->dtype;
         const spk_status status = dtype == SPK_DTYPE_DEFAULT ? SPK_OK
-                                  : dtype == SPK_INT32       ? make_index(w, i, operand->elements, &w->memory[i])
+                                  : spk_type_is_index(dtype) ? make_index(w, i, operand->elements, &w->memory[i])
                                                              : make_operand(w, dtype, operand->elements, &w->memory[i]);
         if (status != SPK_OK)
             return status;

@@ -5,6 +5,7 @@
 
 #include "check/draw.h"
 #include "values.h"
+#include "type/type.h"
 
 enum { MOST_POWER = 96, COMMON = 512 }; /* gradients have the size of scores, and float32 ends at 2^128; squared, what exact scores share */
 
@@ -13,7 +14,8 @@ void check_enlarge_scores(random_state *r, check_case *c)
     check_scores *s = &c->scores;
     if (!random_chance(r, 0.2))
         return;
-    const bool half = operation_get(operation_field_named(c->op, "dtype"), &c->given) == SPK_F16;
+    const spk_dtype dtype = (spk_dtype)operation_get(operation_field_named(c->op, "dtype"), &c->given);
+    const bool half = dtype != SPK_DTYPE_DEFAULT && spk_type_of(dtype)->largest < 0x1p20;
     s->are_large = true;
     s->are_exact = random_chance(r, 0.5);
     s->share = s->are_exact && random_chance(r, 0.5);

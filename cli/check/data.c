@@ -6,6 +6,7 @@
 
 #include "check/check.h"
 #include "values.h"
+#include "type/type.h"
 
 static void write_element(spk_dtype dtype, void *array, int64_t index, double value)
 {
@@ -172,7 +173,7 @@ static bool spoil(random_state *r, const check_data *d, int which, void *array)
 
 static bool is_index(const check_case *c, int which)
 {
-    return check_takes_part(c, which) && c->arrays[which].dtype == SPK_INT32;
+    return check_takes_part(c, which) && spk_type_is_index(c->arrays[which].dtype);
 }
 
 static bool is_input(const check_case *c, int which)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check/draw.h"
+#include "type/type.h"
 
 static int64_t draw_size(random_state *r)
 {
@@ -32,10 +33,10 @@ static void draw_dtypes(random_state *r, bool gpu, spk_spmm *s)
     spk_dtype dtype = (gpu ? short_ones : plain)[random_between(r, 0, 9)];
     bool wider = random_chance(r, 0.3), rounded = random_chance(r, 0.2);
     s->dtype_a = s->dtype_b = s->dtype_d = dtype;
-    if ((dtype == SPK_F16 || dtype == SPK_BF16) && wider)
-        s->dtype_d = SPK_F32;
-    if (dtype == SPK_F32 && rounded)
-        s->compute = SPK_TF32;
+    if (wider)
+        s->dtype_d = spk_type_of(dtype)->sums;
+    if (!spk_type_is_narrow(dtype) && rounded)
+        s->compute = spk_type_reduced(dtype);
 }
 
 static int64_t whole_blocks(int64_t size, int64_t side)

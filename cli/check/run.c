@@ -10,6 +10,7 @@
 #include "check/check.h"
 #include "device_memory.h"
 #include "values.h"
+#include "type/type.h"
 
 enum { GUARD_BYTES = 256, GUARD = 0xA7 };
 
@@ -73,8 +74,9 @@ static void compare_element(const check_data *d, const element *e, check_outcome
             fail(o, "%s%s[%lld,%lld] = %.9g, where the oracle has %g", item, e->name, (long long)e->i, (long long)e->j, e->got, e->wanted);
         return;
     }
-    const bool overflows = e->dtype == SPK_F16 && isinf(e->got) && fabs(e->wanted) + e->tolerance * e->magnitude >= 65504;
-    double off = overflows ? 0 : value_difference(e->dtype, e->got, e->wanted), error = off == 0 ? 0 : off / (e->tolerance * e->magnitude);
+    const bool overflows = isinf(e->got) && fabs(e->wanted) + e->tolerance * e->magnitude >= spk_type_of(e->dtype)->largest;
+    double off = overflows ? 0 : spk_type_difference(e->dtype, e->got, e->wanted),
+           error = off == 0 ? 0 : off / (e->tolerance * e->magnitude);
     if (!(error <= 1))
         fail(o, "%s%s[%lld,%lld] = %.9g, oracle %.9g: error %.3g of the terms' magnitude, tolerance %.3g", item, e->name, (long long)e->i,
              (long long)e->j, e->got, e->wanted, off / e->magnitude, e->tolerance);

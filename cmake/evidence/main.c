@@ -72,7 +72,7 @@ static void define_isa(source *s, facts *f, const char *stem)
  * folders is no row's. */
 static bool is_followed(const char *name)
 {
-    static const char *const also[] = {"backend/cpu/epilogue.c", "backend/cpu/partition.c", "base/half.h"}; /* rows compute with them */
+    static const char *const also[] = {"backend/cpu/epilogue.c", "backend/cpu/partition.c", "type/half.h"}; /* rows compute with them */
     for (size_t i = 0; i < sizeof also / sizeof also[0]; i++)
         if (strcmp(name, also[i]) == 0)
             return true;

@@ -67,7 +67,7 @@ static spk_status check_block(int64_t block_rows, int64_t block_cols, spk_layout
 
 static spk_status check_value_dtype(spk_dtype dtype)
 {
-    if (!spk_value_dtype(dtype))
+    if (!spk_type_holds_values(dtype))
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices hold f32, f64, f16 or bf16", (int)dtype);
     return SPK_OK;
 }

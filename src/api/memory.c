@@ -59,7 +59,7 @@ spk_status spk_synchronize(spk_context *context, void *stream)
 
 static spk_status check_values(const char *name, const void *values, spk_dtype dtype, int64_t count)
 {
-    if (!spk_value_dtype(dtype))
+    if (!spk_type_holds_values(dtype))
         return spk_fail(SPK_ERR_ARGUMENT, "%s_dtype = %d: values are f32, f64, f16 or bf16", name, (int)dtype);
     if (values == NULL && count > 0)
         return spk_fail(SPK_ERR_ARGUMENT, "%s is NULL for %lld values", name, (long long)count);
@@ -75,6 +75,6 @@ spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, s
         return spk_fail(SPK_ERR_ARGUMENT, "count = %lld: it cannot be negative", (long long)count);
     SPK_TRY(check_values("to", to, to_dtype, count));
     SPK_TRY(check_values("from", from, from_dtype, count));
-    spk_convert_values(to_dtype, to, from_dtype, from, count);
+    spk_values_convert(to_dtype, to, from_dtype, from, count);
     return SPK_OK;
 }

@@ -153,7 +153,7 @@ spk_status spk_blocks_to_bsr(const spk_mem *mem, spk_blocks *blocks, spk_entries
     memcpy(made->row_offsets, blocks->offsets, ((size_t)blocks->grid_rows + 1) * sizeof *made->row_offsets);
     if (blocks->nnzb > 0)
         memcpy(made->col_indices, blocks->cols_of, (size_t)blocks->nnzb * sizeof *made->col_indices);
-    memset(made->values, 0, (size_t)spk_matrix_value_count(made) * spk_value_bytes(made->dtype));
+    memset(made->values, 0, (size_t)spk_matrix_value_count(made) * spk_dtype_bytes(made->dtype));
     add_entries(blocks, entries, made);
     *out = made;
     return SPK_OK;

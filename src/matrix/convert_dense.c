@@ -36,10 +36,10 @@ spk_status spk_convert_to_dense(const spk_mem *mem, const spk_matrix *in, spk_la
     spk_status status = SPK_OK;
     if (in->format == SPK_DENSE) {
         spk_copy_strided(made->values, dense_down(made), dense_across(made), in->values, dense_down(in), dense_across(in), in->rows,
-                         in->cols, spk_value_bytes(in->dtype));
+                         in->cols, spk_dtype_bytes(in->dtype));
         made->pattern_only = in->pattern_only;
     } else {
-        memset(made->values, 0, (size_t)made->nnz * spk_value_bytes(made->dtype));
+        memset(made->values, 0, (size_t)made->nnz * spk_dtype_bytes(made->dtype));
         status = scatter(mem, in, made);
     }
     if (status != SPK_OK) {
@@ -54,19 +54,6 @@ static void copy_indices(int64_t *to, const int64_t *from, int64_t count)
 {
     if (to != NULL && count > 0)
         memcpy(to, from, (size_t)count * sizeof *to);
-}
-
-void spk_convert_values(spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count)
-{
-    if (to_dtype == SPK_F32 && from_dtype == SPK_F64)
-        for (int64_t i = 0; i < count; i++)
-            ((float *)to)[i] = (float)((const double *)from)[i];
-    else if (to_dtype == SPK_F32 && from_dtype == SPK_F16)
-        for (int64_t i = 0; i < count; i++)
-            ((float *)to)[i] = spk_f16_to_float(((const uint16_t *)from)[i]);
-    else
-        for (int64_t i = 0; i < count; i++)
-            spk_value_set(to, to_dtype, i, spk_value_at(from, from_dtype, i));
 }
 
 /* Says which element of a matrix has no finite value in dtype. Infinities stay what they are. */
@@ -86,8 +73,8 @@ static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dt
         row = row * in->block_rows + (in->layout == SPK_ROW_MAJOR ? within / in->block_cols : within % in->block_rows);
         col = in->col_indices[entry] * in->block_cols + (in->layout == SPK_ROW_MAJOR ? within % in->block_cols : within / in->block_rows);
     }
-    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %s", (long long)row,
-                    (long long)col, value, spk_dtype_name(dtype), dtype == SPK_F16 ? "65504" : "3.4e38");
+    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %.5g", (long long)row,
+                    (long long)col, value, spk_dtype_name(dtype), spk_type_of(dtype)->largest);
 }
 
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out)
@@ -100,9 +87,9 @@ spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype 
     copy_indices(made->row_indices, in->row_indices, in->nnz);
     copy_indices(made->col_indices, in->col_indices, in->nnz);
     if (dtype == in->dtype)
-        memcpy(made->values, in->values, (size_t)count * spk_value_bytes(dtype));
+        memcpy(made->values, in->values, (size_t)count * spk_dtype_bytes(dtype));
     else
-        spk_convert_values(dtype, made->values, in->dtype, in->values, count);
+        spk_values_convert(dtype, made->values, in->dtype, in->values, count);
     for (int64_t i = 0; i < count && spk_dtype_bytes(dtype) < 8 && dtype != in->dtype; i++)
         if (!isfinite(spk_value_at(made->values, dtype, i)) && isfinite(spk_value_at(in->values, in->dtype, i))) {
             spk_matrix_release(&made);
@@ -120,7 +107,7 @@ static spk_status transpose_compressed(const spk_mem *mem, const spk_matrix *in,
     spk_transpose_index(spk_matrix_grid_rows(in), spk_matrix_grid_cols(in), in->row_offsets, in->col_indices, made->row_offsets,
                         made->col_indices, positions);
     int64_t area = in->block_rows * in->block_cols;
-    size_t bytes = spk_value_bytes(in->dtype);
+    size_t bytes = spk_dtype_bytes(in->dtype);
     bool by_rows = in->layout == SPK_ROW_MAJOR;
     int64_t down = by_rows ? in->block_cols : 1, across = by_rows ? 1 : in->block_rows; /* old strides */
     int64_t new_down = by_rows ? in->block_rows : 1, new_across = by_rows ? 1 : in->block_cols;
@@ -144,11 +131,11 @@ spk_status spk_convert_transpose(const spk_mem *mem, const spk_matrix *in, spk_m
     spk_status status = SPK_OK;
     if (in->format == SPK_DENSE) {
         spk_copy_strided(made->values, dense_across(made), dense_down(made), in->values, dense_down(in), dense_across(in), in->rows,
-                         in->cols, spk_value_bytes(in->dtype));
+                         in->cols, spk_dtype_bytes(in->dtype));
     } else if (in->format == SPK_COO) {
         copy_indices(made->row_indices, in->col_indices, in->nnz);
         copy_indices(made->col_indices, in->row_indices, in->nnz);
-        memcpy(made->values, in->values, (size_t)in->nnz * spk_value_bytes(in->dtype));
+        memcpy(made->values, in->values, (size_t)in->nnz * spk_dtype_bytes(in->dtype));
     } else {
         status = transpose_compressed(mem, in, made);
     }

@@ -7,7 +7,7 @@
 
 static spk_status check_values(const spk_matrix_desc *desc)
 {
-    size_t bytes = spk_value_bytes(desc->dtype);
+    size_t bytes = spk_dtype_bytes(desc->dtype);
     if ((uintptr_t)desc->values % bytes != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "values = %p is not aligned to its elements of %zu bytes", desc->values, bytes);
     return SPK_OK;
@@ -28,7 +28,7 @@ static void copy_values(const spk_matrix_desc *desc, spk_matrix *made)
 {
     int64_t count = spk_matrix_value_count(made);
     if (desc->values != NULL && count > 0)
-        memcpy(made->values, desc->values, (size_t)count * spk_value_bytes(made->dtype));
+        memcpy(made->values, desc->values, (size_t)count * spk_dtype_bytes(made->dtype));
     for (int64_t i = 0; desc->values == NULL && i < count; i++)
         spk_value_set(made->values, made->dtype, i, 1);
 }
@@ -47,7 +47,7 @@ static spk_status fill_dense(const spk_matrix_desc *desc, spk_matrix *made)
     if (desc->values == NULL)
         copy_values(desc, made);
     else
-        spk_copy_strided(made->values, length, 1, desc->values, ld, 1, lines, length, spk_value_bytes(made->dtype));
+        spk_copy_strided(made->values, length, 1, desc->values, ld, 1, lines, length, spk_dtype_bytes(made->dtype));
     return SPK_OK;
 }
 

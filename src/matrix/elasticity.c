@@ -107,7 +107,7 @@ static int place_along(int64_t node, int64_t cells)
 
 static void store_block(spk_matrix *matrix, int64_t position, const double block[BLOCK])
 {
-    if (matrix->dtype == SPK_F64) {
+    if (spk_type_is_double(matrix->dtype)) {
         memcpy((double *)matrix->values + position * BLOCK, block, BLOCK * sizeof *block);
         return;
     }
@@ -157,7 +157,7 @@ static spk_status check_box(const spk_elastic_box *box, int64_t *nodes, int64_t 
 spk_status spk_elasticity_assemble(const spk_mem *mem, const spk_elastic_box *box, spk_dtype dtype, spk_matrix **out)
 {
     int64_t nodes = 0, blocks = 0;
-    if (!spk_value_dtype(dtype))
+    if (!spk_type_holds_values(dtype))
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
     SPK_TRY(check_box(box, &nodes, &blocks));
 

@@ -10,7 +10,7 @@ spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix
     spk_matrix *made = NULL;
     SPK_TRY(spk_matrix_make(mem, SPK_CSR, coo->dtype, coo->rows, coo->cols, 1, 1, SPK_ROW_MAJOR, coo->nnz, &made));
     made->pattern_only = coo->pattern_only;
-    size_t bytes = spk_value_bytes(coo->dtype);
+    size_t bytes = spk_dtype_bytes(coo->dtype);
     int64_t *next = made->row_offsets, start = 0; /* next place of a row; at the end, where the next row begins */
     memset(next, 0, ((size_t)coo->rows + 1) * sizeof *next);
     for (int64_t p = 0; p < coo->nnz; p++)
@@ -57,7 +57,7 @@ spk_status spk_entries_open(const spk_mem *mem, const spk_matrix *matrix, spk_en
     int64_t widest = widest_row(entries->matrix);
     if (entries->matrix->format != SPK_CSR)
         SPK_GOTO(spk_alloc(mem, (size_t)widest, sizeof *entries->cols_room, &entries->cols_room));
-    if (entries->matrix->format != SPK_CSR || entries->matrix->dtype != SPK_F64)
+    if (entries->matrix->format != SPK_CSR || !spk_type_is_double(entries->matrix->dtype))
         SPK_GOTO(spk_alloc(mem, (size_t)widest, sizeof *entries->values_room, &entries->values_room));
 done:
     if (status != SPK_OK)
@@ -81,7 +81,7 @@ static void load_csr(spk_entries *entries, int64_t row, bool with_values)
     entries->cols = csr->col_indices + start;
     if (!with_values)
         return;
-    if (csr->dtype == SPK_F64) {
+    if (spk_type_is_double(csr->dtype)) {
         entries->values = (const double *)csr->values + start;
         return;
     }

@@ -4,7 +4,6 @@
 
 #include <stdbool.h>
 
-#include "base/half.h"
 #include "matrix/matrix.h"
 
 /* Non-zeros of a dense matrix, stored entries of the others (of BSR those inside the logical size), explicit zeros included. Entries of a
@@ -38,36 +37,6 @@ void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, co
  * Stable: entries of one new row keep the old order. */
 void spk_transpose_index(int64_t rows, int64_t cols, const int64_t *offsets, const int64_t *indices, int64_t *new_offsets,
                          int64_t *new_indices, int64_t *positions);
-
-static inline size_t spk_value_bytes(spk_dtype dtype)
-{
-    return dtype == SPK_F32 ? sizeof(float) : dtype == SPK_F64 ? sizeof(double) : sizeof(uint16_t);
-}
-
-/* spk_value_get where a loop needs it inline. */
-static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t index)
-{
-    switch (dtype) {
-    case SPK_F16:
-        return (double)spk_f16_to_float(((const uint16_t *)values)[index]);
-    case SPK_BF16:
-        return (double)spk_bf16_to_float(((const uint16_t *)values)[index]);
-    case SPK_F32:
-        return (double)((const float *)values)[index];
-    default:
-        return ((const double *)values)[index];
-    }
-}
-
-static inline void spk_value_add(void *values, spk_dtype dtype, int64_t index, double value)
-{
-    if (dtype == SPK_F32)
-        ((float *)values)[index] += (float)value;
-    else if (dtype == SPK_F64)
-        ((double *)values)[index] += value;
-    else
-        spk_value_set(values, dtype, index, spk_value_at(values, dtype, index) + value);
-}
 
 /* x / by for by in 1..256 and 0 <= x < 2^55 by one multiplication: a division for every entry would dominate the conversions. */
 typedef struct spk_divider {

@@ -12,7 +12,7 @@ static spk_status check_kind(spk_format format, spk_dtype dtype, spk_layout layo
         return spk_fail(SPK_ERR_ARGUMENT, "format = %d is none of SPK_DENSE (%d) .. SPK_BSR (%d)", (int)format, SPK_DENSE, SPK_BSR);
     if (dtype < SPK_F32 || dtype > SPK_TF32)
         return spk_fail(SPK_ERR_ARGUMENT, "dtype = %d is no type: matrices hold f32, f64, f16 or bf16", (int)dtype);
-    if (!spk_value_dtype(dtype))
+    if (!spk_type_holds_values(dtype))
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d (%s): matrices in host memory hold f32, f64, f16 or bf16", (int)dtype,
                         spk_dtype_name(dtype));
     if (layout != SPK_ROW_MAJOR && layout != SPK_COL_MAJOR)
@@ -23,7 +23,7 @@ static spk_status check_kind(spk_format format, spk_dtype dtype, spk_layout layo
 
 static spk_status check_room(const spk_matrix *shell)
 {
-    int64_t bytes = (int64_t)spk_value_bytes(shell->dtype);
+    int64_t bytes = (int64_t)spk_dtype_bytes(shell->dtype);
     if (shell->format == SPK_DENSE && !spk_product_fits(shell->rows, shell->cols, 1, bytes))
         return spk_fail(SPK_ERR_ARGUMENT,
                         "a dense matrix of %" PRId64 " x %" PRId64 " elements of %" PRId64 " bytes overflows 64-bit sizes", shell->rows,
@@ -40,14 +40,14 @@ static spk_status allocate_arrays(spk_matrix *shell)
 {
     const spk_mem *mem = &shell->mem;
     size_t index_bytes = shell->format == SPK_DENSE ? 0 : (size_t)shell->nnz * sizeof *shell->col_indices;
-    SPK_TRY(spk_mem_expect(mem, index_bytes + (size_t)spk_matrix_value_count(shell) * spk_value_bytes(shell->dtype)));
+    SPK_TRY(spk_mem_expect(mem, index_bytes + (size_t)spk_matrix_value_count(shell) * spk_dtype_bytes(shell->dtype)));
     if (shell->format == SPK_CSR || shell->format == SPK_BSR)
         SPK_TRY(spk_alloc(mem, (size_t)spk_matrix_grid_rows(shell) + 1, sizeof *shell->row_offsets, &shell->row_offsets));
     if (shell->format == SPK_COO)
         SPK_TRY(spk_alloc(mem, (size_t)shell->nnz, sizeof *shell->row_indices, &shell->row_indices));
     if (shell->format != SPK_DENSE)
         SPK_TRY(spk_alloc(mem, (size_t)shell->nnz, sizeof *shell->col_indices, &shell->col_indices));
-    return spk_alloc(mem, (size_t)spk_matrix_value_count(shell), spk_value_bytes(shell->dtype), &shell->values);
+    return spk_alloc(mem, (size_t)spk_matrix_value_count(shell), spk_dtype_bytes(shell->dtype), &shell->values);
 }
 
 spk_status spk_matrix_make(const spk_mem *mem, spk_format format, spk_dtype dtype, int64_t rows, int64_t cols, int64_t block_rows,
@@ -114,31 +114,4 @@ int64_t spk_matrix_grid_cols(const spk_matrix *matrix)
 int64_t spk_matrix_value_count(const spk_matrix *matrix)
 {
     return matrix->nnz * matrix->block_rows * matrix->block_cols;
-}
-
-double spk_value_get(const void *values, spk_dtype dtype, int64_t index)
-{
-    return spk_value_at(values, dtype, index);
-}
-
-void spk_value_set(void *values, spk_dtype dtype, int64_t index, double value)
-{
-    switch (dtype) {
-    case SPK_F16:
-        ((uint16_t *)values)[index] = spk_f16_from_double(value);
-        break;
-    case SPK_BF16:
-        ((uint16_t *)values)[index] = spk_bf16_from_double(value);
-        break;
-    case SPK_F32:
-        ((float *)values)[index] = (float)value;
-        break;
-    default:
-        ((double *)values)[index] = value;
-    }
-}
-
-bool spk_value_dtype(spk_dtype dtype)
-{
-    return dtype == SPK_F32 || dtype == SPK_F64 || dtype == SPK_F16 || dtype == SPK_BF16;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/mem.h"
+#include "type/value.h"
 
 struct spk_matrix {
     spk_mem mem;
@@ -32,10 +33,6 @@ int64_t spk_matrix_grid_rows(const spk_matrix *matrix);
 int64_t spk_matrix_grid_cols(const spk_matrix *matrix);
 int64_t spk_matrix_value_count(const spk_matrix *matrix); /* elements in values */
 
-double spk_value_get(const void *values, spk_dtype dtype, int64_t index);
-void spk_value_set(void *values, spk_dtype dtype, int64_t index, double value); /* rounds to nearest, once */
-bool spk_value_dtype(spk_dtype dtype);                                          /* one that arrays of values may have */
-
 /* The work behind the public spk_matrix_* functions (src/api checks arguments, these do the rest). */
 spk_status spk_convert_create(const spk_mem *mem, const spk_matrix_desc *desc, spk_matrix **out); /* validates every index */
 spk_status spk_convert_to_bsr(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, spk_layout layout,
@@ -44,8 +41,6 @@ spk_status spk_convert_to_csr(const spk_mem *mem, const spk_matrix *in, spk_matr
 spk_status spk_convert_to_coo(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_to_dense(const spk_mem *mem, const spk_matrix *in, spk_layout layout, spk_matrix **out);
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out);
-/* Both dtypes satisfy spk_value_dtype; the arrays do not overlap. */
-void spk_convert_values(spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count);
 spk_status spk_convert_transpose(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_canonicalize(const spk_mem *mem, const spk_matrix *in, spk_matrix **out);
 spk_status spk_convert_prune(const spk_mem *mem, const spk_matrix *in, int64_t block_rows, int64_t block_cols, double density,

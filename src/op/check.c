@@ -76,7 +76,7 @@ static spk_status check_scalar(const spk_problem *problem, const spk_scalar_row 
         return SPK_OK;
     if (!isfinite(value))
         return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be finite", s->name, value);
-    if (problem->compute != SPK_F64 && fabs(value) > most_of_float)
+    if (!spk_type_is_double(problem->compute) && fabs(value) > most_of_float)
         return spk_fail(SPK_ERR_ARGUMENT, "args.%s = %g: it must be between -%g and %g, as sums are in float32", s->name, value,
                         most_of_float, most_of_float);
     return SPK_OK;

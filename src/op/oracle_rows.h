@@ -3,7 +3,7 @@
 #ifndef SPK_OP_ORACLE_ROWS_H
 #define SPK_OP_ORACLE_ROWS_H
 
-#include "base/half.h"
+#include "type/half.h"
 #include "op/product.h"
 
 typedef struct spk_row_oracle spk_row_oracle;

@@ -62,7 +62,7 @@ static void fit_strides(const spk_problem *whole, spk_problem *part)
     for (int i = 0; i < whole->op->operand_count; i++) {
         const spk_operand *was = &whole->operand[i];
         spk_operand *o = &part->operand[i];
-        if (o->dtype != SPK_DTYPE_DEFAULT && o->dtype != SPK_INT32 && !spk_operand_is_empty(was) && !spk_operand_is_empty(o))
+        if (spk_type_holds_values(o->dtype) && !spk_operand_is_empty(was) && !spk_operand_is_empty(o))
             fit_operand(was, whole->batch, part->batch, o);
     }
 }

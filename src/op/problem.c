@@ -253,7 +253,7 @@ bool spk_problem_is_masked(const spk_problem *problem)
 
 bool spk_problem_is_index(const spk_problem *problem, int i)
 {
-    return problem->operand[i].dtype == SPK_INT32;
+    return spk_type_is_index(problem->operand[i].dtype);
 }
 
 void spk_problem_draw_index(const spk_problem *problem, int i, uint64_t seed, int32_t *out)

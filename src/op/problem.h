@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "base/dtype.h"
+#include "type/type.h"
 #include "matrix/pattern.h"
 #include "op/operand.h"
 

@@ -1,7 +1,6 @@
 /* Sizes and tolerance of matrix products. */
 #include "op/product.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -51,9 +50,10 @@ double spk_product_dense_flops(const spk_problem *problem)
 
 double spk_product_tolerance(const spk_problem *problem, double terms)
 {
-    const double eps = problem->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON;
+    const spk_type *compute = spk_type_of(problem->compute);
+    const double eps = spk_type_epsilon(compute->sums);
     const double inputs =
-        problem->compute == SPK_TF32 ? 0x1p-9 : 0; /* two factors with ten bits behind the point, which hardware may cut off */
-    const double output = problem->d.dtype == SPK_F16 ? 0x1p-11 : problem->d.dtype == SPK_BF16 ? 0x1p-8 : 0; /* |D| <= magnitude */
+        compute->use == SPK_USE_PRODUCTS ? 2 * spk_type_epsilon(compute->dtype) : 0; /* two factors, which may be cut off */
+    const double output = spk_type_is_narrow(problem->d.dtype) ? spk_type_rounding(problem->d.dtype) : 0; /* |D| <= magnitude */
     return inputs + output + eps * (8.0 + 2.0 * sqrt(terms));
 }

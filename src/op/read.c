@@ -13,8 +13,10 @@ spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, sp
     const spk_dtype meant = given != SPK_DTYPE_DEFAULT ? given : usual;
     if (spk_dtype_name(meant) == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", name, (int)meant);
-    if (meant != SPK_F32 && meant != SPK_F64 && meant != SPK_F16 && meant != SPK_BF16)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version computes with f32, f64, f16 and bf16", name, spk_dtype_name(meant));
+    char types[SPK_TYPE_LIST_TEXT];
+    if (!spk_type_holds_values(meant))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version computes with %s", name, spk_dtype_name(meant),
+                        spk_type_list(SPK_USE_VALUES, "and", types, sizeof types));
     *dtype = meant;
     return SPK_OK;
 }
@@ -22,9 +24,10 @@ spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, sp
 spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
 {
     const spk_dtype a = given->a != SPK_DTYPE_DEFAULT ? given->a : SPK_F32, b = given->b != SPK_DTYPE_DEFAULT ? given->b : a;
-    const spk_dtype d = given->d != SPK_DTYPE_DEFAULT ? given->d : b, natural = a == SPK_F64 ? SPK_F64 : SPK_F32;
+    const spk_dtype d = given->d != SPK_DTYPE_DEFAULT ? given->d : b, natural = spk_type_of(a)->sums;
     const spk_dtype compute = given->compute != SPK_DTYPE_DEFAULT ? given->compute : natural;
-    const bool half = a == SPK_F16 || a == SPK_BF16;
+    const spk_dtype reduced = spk_type_is_narrow(a) ? SPK_DTYPE_DEFAULT : spk_type_reduced(a);
+    char types[SPK_TYPE_LIST_TEXT];
     const struct {
         const char *name;
         spk_dtype dtype;
@@ -32,17 +35,19 @@ spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (spk_dtype_name(all[i].dtype) == NULL)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", all[i].name, (int)all[i].dtype);
-    if (!half && a != SPK_F32 && a != SPK_F64)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies f32, f64, f16 and bf16", given->name_a, spk_dtype_name(a));
+    if (!spk_type_holds_values(a))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies %s", given->name_a, spk_dtype_name(a),
+                        spk_type_list(SPK_USE_VALUES, "and", types, sizeof types));
     if (b != a)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b,
                         spk_dtype_name(b), given->name_a, spk_dtype_name(a));
-    if (d != a && !(half && d == SPK_F32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s", spk_dtype_name(d), given->name_a,
-                        spk_dtype_name(a), spk_dtype_name(a), half ? " or f32" : "");
-    if (compute != natural && !(a == SPK_F32 && compute == SPK_TF32))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s", spk_dtype_name(compute),
-                        given->name_a, spk_dtype_name(a), spk_dtype_name(natural), a == SPK_F32 ? ", or multiplies tf32" : "");
+    if (d != a && d != natural)
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s%s", spk_dtype_name(d), given->name_a,
+                        spk_dtype_name(a), spk_dtype_name(a), natural != a ? " or " : "", natural != a ? spk_dtype_name(natural) : "");
+    if (compute != natural && (reduced == SPK_DTYPE_DEFAULT || compute != reduced))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s%s", spk_dtype_name(compute),
+                        given->name_a, spk_dtype_name(a), spk_dtype_name(natural), reduced != SPK_DTYPE_DEFAULT ? ", or multiplies " : "",
+                        reduced != SPK_DTYPE_DEFAULT ? spk_dtype_name(reduced) : "");
     problem->a.dtype = a;
     problem->b.dtype = b;
     problem->d.dtype = d;

@@ -67,7 +67,7 @@ class Copy:
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="sparsek-evidence-"))
         self.root = self.folder / "src"
         shutil.copytree(ROOT / "src" / "backend", self.root / "backend")
-        shutil.copytree(ROOT / "src" / "base", self.root / "base")
+        shutil.copytree(ROOT / "src" / "type", self.root / "type")
         return self
 
     def __exit__(self, *_):
@@ -322,7 +322,7 @@ def check_tokens():
         empty, count = copy.folder / "empty", 0
         files = sources(copy.root)
         for name in {name for path in files for name in re.findall(r'^\s*#\s*include\s+[<"]([^">]+)[">]', path.read_text(), re.MULTILINE)}:
-            if copy.root / name not in files and name != "base/half.h":
+            if copy.root / name not in files and name != "type/half.h":
                 (empty / name).parent.mkdir(parents=True, exist_ok=True)
                 (empty / name).touch()
                 (copy.root / name).unlink(missing_ok=True)

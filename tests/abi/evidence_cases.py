@@ -180,5 +180,5 @@ SEEN = {
         [("cuda/helpers/copy_lines.cu", "high << 16", "high << 15")],
         "gemm_sm90_wgmma",
     ),
-    "a conversion of half floats": ([], [("../base/half.h", "shift = 126", "shift = 125")], "openblas"),
+    "a conversion of half floats": ([], [("../type/half.h", "shift = 126", "shift = 125")], "openblas"),
 }

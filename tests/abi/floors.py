@@ -15,7 +15,7 @@ import tempfile
 # below it, but for what is a room of its own.
 FLOORS = """
 base
-known
+known type
 matrix
 matrix/io
 op
@@ -32,7 +32,7 @@ api
 """
 
 # What sources outside of src/ may include of it. The public header is for all.
-OUTSIDE = {"cli": "base", "prover": "base backend/cuda", "python/src": "", "examples": ""}
+OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda", "python/src": "", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.
 GENERATED = {"embedded.c": "backend/cuda"}

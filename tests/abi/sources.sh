@@ -18,4 +18,10 @@ names=$(sed -n 's/^SPK_OP(\(.*\))$/\U\1/p' src/op/operations.def | paste -sd'|')
 found=$(grep -rnE "(==|!=) *SPK_($names)\\b|case SPK_($names)\\b" src cli prover python rust bench --include='*.[ch]' \
     --include='*.cpp' --include='*.rs' --include='*.py' | grep -vE '^src/op/[a-z]+/|^rust/sparsek-sys/src/bindings\.rs:' || true)
 [ -z "$found" ] || fail "an operation is told by its row, not by its name" "$found"
-echo "sources: the environment is read in one place and changed in none; no one asks which operation it is"
+# What is true of an element type alone stands in its row, src/type/types.def. Oracles, kernels and what is the host side of kernels compute with given types.
+types=$(sed -n 's/^SPK_TYPE(SPK_\([A-Z0-9]*\),.*/\1/p' src/type/types.def | paste -sd'|')
+[ -n "$types" ] || fail "no types were found in" src/type/types.def
+found=$(grep -rnE "(==|!=) *SPK_($types)\\b|case SPK_($types)\\b" src cli prover --include='*.[ch]' |
+    grep -vE '^src/(type/|op/([a-z_]+/)?oracle|backend/[a-z]+/(kernels|vendor|plan)/|backend/cpu/epilogue\.c:)' || true)
+[ -z "$found" ] || fail "an element type is told by its row, not by its name" "$found"
+echo "sources: the environment is read in one place and changed in none; no one asks which operation or element type it is"

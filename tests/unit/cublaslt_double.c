@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/half.h"
+#include "type/half.h"
 
 cublaslt_double cublaslt_double_state = {.recommended = 4, .knows_epilogues = 1, .workspace = 1024};
 #define STATE (&cublaslt_double_state)

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/half.h"
+#include "type/half.h"
 
 cudnn_double cudnn_double_state = {.version = 91002, .engines = 2, .workspace = 512};
 #define STATE (&cudnn_double_state)

@@ -246,11 +246,11 @@ static inline void check_array(const gemm_case *t, const array *got, const doubl
         for (int64_t i = 0; i < p->m; i++)
             for (int64_t j = 0; j < p->n; j++) {
                 const int64_t e = (item * p->m + i) * p->n + j;
-                const double is = at(got, item, i, j), error = fabs(is - want[e]);
+                const double is = at(got, item, i, j);
                 if (isnan(want[e]))
                     continue;
                 seen[place(got, item, i, j)] = 1;
-                if (!((got->dtype == SPK_F16 ? fmax(error - 0x1p-25, 0) : error) <= t->tolerance * magnitude[e]))
+                if (!(spk_type_difference(got->dtype, is, want[e]) <= t->tolerance * magnitude[e]))
                     fail_msg("seed %llu, %s: %s[%lld][%lld][%lld] is %.9g, expected %.9g", (unsigned long long)seed, choice, name,
                              (long long)item, (long long)i, (long long)j, is, want[e]);
             }

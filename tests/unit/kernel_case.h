@@ -270,7 +270,7 @@ static int check_array(const kernel_case *c, const void *array, const void *befo
             }
             int64_t i = problem->d.layout == SPK_ROW_MAJOR ? line : x, j = problem->d.layout == SPK_ROW_MAJOR ? x : line;
             double want = expected[i * problem->n + j], scale = c->magnitude[i * problem->n + j];
-            if (!(spk_dtype_difference(problem->d.dtype, got, want) <= tolerance * scale)) {
+            if (!(spk_type_difference(problem->d.dtype, got, want) <= tolerance * scale)) {
                 snprintf(what, size, "%s[%lld][%lld] = %.9g, expected %.9g (magnitude %g, tolerance %g)", name, (long long)i, (long long)j,
                          got, want, scale, tolerance);
                 return 1;

@@ -124,7 +124,7 @@ static void check_output(const batch_case *t, const array *got, const double *wa
             for (int64_t j = 0; j < t->problem.n; j++) {
                 const int64_t e = (item * t->m + i) * t->problem.n + j;
                 const double value = at(got, item, i, j);
-                const double error = got->dtype == SPK_F16 ? fmax(fabs(value - want[e]) - 0x1p-25, 0) : fabs(value - want[e]);
+                const double error = spk_type_difference(got->dtype, value, want[e]);
                 if (!(error <= t->tolerance * magnitude[e]))
                     fail_msg("seed %llu, %s: item %lld (%lld, %lld) is %.9g, expected %.9g", (unsigned long long)seed, choice,
                              (long long)item, (long long)i, (long long)j, value, want[e]);

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "base/half.h"
+#include "type/half.h"
 #include "base/rng.h"
 #include "cudnn_double.h"
 #include "op/attention/attention.h"

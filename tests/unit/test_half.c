@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/half.h"
+#include "type/half.h"
 #include "base/rng.h"
 #include "matrix/matrix.h"
 
@@ -101,12 +101,12 @@ static void test_values(void **state)
     (void)state;
     double all[5] = {1, -0.333333333333333, 70000, 1e-8, 3e38}, back[5];
     uint16_t half[5];
-    spk_convert_values(SPK_F16, half, SPK_F64, all, 5);
-    spk_convert_values(SPK_F64, back, SPK_F16, half, 5);
+    spk_values_convert(SPK_F16, half, SPK_F64, all, 5);
+    spk_values_convert(SPK_F64, back, SPK_F16, half, 5);
     assert_true(back[0] == 1 && fabs(back[1] - all[1]) < 0x1p-12 && isinf(back[2]) && back[3] == 0 && isinf(back[4]));
-    spk_convert_values(SPK_BF16, half, SPK_F64, all, 5);
+    spk_values_convert(SPK_BF16, half, SPK_F64, all, 5);
     float single[5];
-    spk_convert_values(SPK_F32, single, SPK_BF16, half, 5);
+    spk_values_convert(SPK_F32, single, SPK_BF16, half, 5);
     assert_true(single[0] == 1 && single[2] == 70144 && fabs((double)single[4] - 3e38) < 2e36);
 }
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "backend/cpu/cpu.h"
-#include "base/half.h"
+#include "type/half.h"
 #include "kernel/threads.h"
 #include "kernel_case.h"
 #include "registry/registry.h"
@@ -254,7 +254,7 @@ static double any_half(spk_rng *rng, spk_dtype dtype, double other)
     return get(&small, dtype, 0);
 }
 
-/* D must be to the bit what base/half.h makes of alpha times the sum of two numbers, for float rounds there as it does here: denormals,
+/* D must be to the bit what type/half.h makes of alpha times the sum of two numbers, for float rounds there as it does here: denormals,
  * infinities, NaN, ties. */
 static void check_sums_of_two(const kernel_case *c, const char *name)
 {

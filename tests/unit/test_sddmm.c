@@ -113,7 +113,7 @@ static void check_sddmm(const sddmm_case *t, uint64_t seed, const char *choice)
     for (int64_t item = 0; item < t->items; item++) {
         for (int64_t v = 0; v < t->values; v++) {
             const double got = spk_value_get(t->d.memory, t->d.dtype, item * t->d.stride + v), want = t->want[item * t->values + v];
-            const double error = t->d.dtype == SPK_F16 ? fmax(fabs(got - want) - 0x1p-25, 0) : fabs(got - want); /* denormals */
+            const double error = spk_type_difference(t->d.dtype, got, want);
             if (!(error <= t->tolerance * t->magnitude[item * t->values + v]))
                 fail_msg("seed %llu, %s: item %lld value %lld is %.9g, expected %.9g", (unsigned long long)seed, choice, (long long)item,
                          (long long)v, got, want);

@@ -1,6 +1,6 @@
 /* The epilogue for every kernel that has none of its own: baseline vectors, both layouts, all dtypes. */
 #include "backend/cpu/cpu.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define VECTOR_BYTES 16
 

@@ -167,7 +167,7 @@ spk_status spk_read_matrix_remarking(const spk_mem *mem, const char *path, const
         return spk_fail(SPK_ERR_ARGUMENT, "max_bytes = %lld is negative", (long long)in.max_bytes);
     if (in.max_bytes == 0)
         in.max_bytes = default_limit();
-    spk_dtype half = in.dtype == SPK_F16 || in.dtype == SPK_BF16 ? in.dtype : SPK_DTYPE_DEFAULT;
+    spk_dtype half = spk_type_holds_values(in.dtype) && spk_type_is_narrow(in.dtype) ? in.dtype : SPK_DTYPE_DEFAULT;
     if (half != SPK_DTYPE_DEFAULT)
         in.dtype = SPK_DTYPE_DEFAULT; /* as the file has it first, so that values are rounded once */
     SPK_TRY(spk_reader_open(mem, path, &in.reader));

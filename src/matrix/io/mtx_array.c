@@ -17,7 +17,7 @@ static inline bool fast_element(const spk_mtx *file, double *value)
     if (file->field != SPK_MTX_REAL || (*at == ' ' && !(at = spk_scan_fast_blanks(at))) || !(at = spk_number_fast(at, value)))
         return false;
     at += *at == '\r';
-    if (*at != '\n' || (file->dtype == SPK_F32 && isinf((float)*value)))
+    if (*at != '\n' || spk_value_overflows(file->dtype, *value))
         return false;
     file->scan->at = at + 1;
     file->scan->line++;
@@ -77,7 +77,7 @@ spk_status spk_mtx_read_array(const spk_mtx *file, spk_matrix **out)
 {
     const spk_read_context *in = file->scan->in;
     spk_status status = SPK_OK;
-    size_t bytes = file->dtype == SPK_F32 ? 4 : 8;
+    size_t bytes = spk_dtype_bytes(file->dtype);
     int64_t all = file->rows * file->cols;
     elements list = {.file = file};
     SPK_TRY(spk_mtx_check_declared(file, 2));

@@ -20,7 +20,7 @@ typedef struct entry {
 
 static int64_t value_bytes(const spk_mtx *file)
 {
-    return file->dtype == SPK_F32 ? 4 : 8;
+    return (int64_t)spk_dtype_bytes(file->dtype);
 }
 
 static spk_status reserve(entries *list, int64_t capacity)
@@ -51,10 +51,7 @@ static void append_entry(entries *list, int64_t row, int64_t col, double value)
     int64_t at = list->count++;
     list->rows[at] = row;
     list->cols[at] = col;
-    if (list->file->dtype == SPK_F32)
-        ((float *)list->values)[at] = (float)value;
-    else
-        ((double *)list->values)[at] = value;
+    spk_value_put(list->values, list->file->dtype, at, value);
 }
 
 /* A line of plain numbers, indices in range, off the diagonal where the matrix is skew. Nothing is consumed where it answers false. */
@@ -78,7 +75,7 @@ static inline bool fast_entry(const spk_mtx *file, entry *got)
         } else if (!(at = spk_number_fast(at, &got->value))) {
             return false;
         }
-        if (file->dtype == SPK_F32 && isinf((float)got->value))
+        if (spk_value_overflows(file->dtype, got->value))
             return false;
     }
     if (*at == ' ' && !(at = spk_scan_fast_blanks(at)))

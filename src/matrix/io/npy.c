@@ -169,16 +169,15 @@ static spk_status element_of(const header *h, spk_array *array, spk_dtype *dtype
 {
     const char *name = spk_reader_name(h->in->reader);
     bool little = h->descr[0] == '<', big = h->descr[0] == '>', native = h->descr[0] == '=';
-    if ((!little && !big && !native) ||
-        (strcmp(h->descr + 1, "f2") != 0 && strcmp(h->descr + 1, "f4") != 0 && strcmp(h->descr + 1, "f8") != 0)) {
+    const spk_type *type = spk_type_of_npy(h->descr[0] != '\0' ? h->descr + 1 : NULL);
+    if ((!little && !big && !native) || type->use != SPK_USE_VALUES) {
         char quoted[SPK_QUOTE_ROOM];
         spk_io_quote(quoted, h->descr, strlen(h->descr));
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f2, f4 and f8 are", name, quoted);
     }
     array->swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? big : little;
-    spk_dtype of_file = h->descr[2] == '2' ? SPK_F16 : h->descr[2] == '4' ? SPK_F32 : SPK_F64;
-    array->from = spk_element_of(of_file);
-    SPK_TRY(spk_io_dtype(h->in, of_file, dtype));
+    array->from = spk_element_of(type->dtype);
+    SPK_TRY(spk_io_dtype(h->in, type->dtype, dtype));
     array->to = spk_element_of(*dtype);
     return SPK_OK;
 }
@@ -199,7 +198,7 @@ static spk_status read_elements(const header *h, spk_matrix **out)
         return spk_io_fail_at(in, h->offset, "an array of %lld x %lld elements overflows 64-bit sizes", (long long)fields.rows,
                               (long long)fields.cols);
     fields.nnz = array.count;
-    SPK_TRY(spk_io_check_room(in, array.count, spk_element_bytes(array.to), 0));
+    SPK_TRY(spk_io_check_room(in, array.count, array.to.bytes, 0));
     SPK_TRY(spk_io_array(in, &array, &reported, &fields.values));
     int next = spk_reader_peek(in->reader);
     spk_status status = next == -1   ? SPK_OK

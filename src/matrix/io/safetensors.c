@@ -95,30 +95,24 @@ typedef struct part {
 
 static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool index, spk_dtype *dtype, part *out)
 {
-    static const struct {
-        const char *name;
-        spk_element element;
-        spk_dtype dtype; /* SPK_DTYPE_DEFAULT: an index */
-    } types[] = {{"F32", SPK_ELEMENT_F32, SPK_F32},           {"F64", SPK_ELEMENT_F64, SPK_F64},
-                 {"F16", SPK_ELEMENT_F16, SPK_F16},           {"BF16", SPK_ELEMENT_BF16, SPK_BF16},
-                 {"I32", SPK_ELEMENT_I32, SPK_DTYPE_DEFAULT}, {"I64", SPK_ELEMENT_I64, SPK_DTYPE_DEFAULT}};
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
-        if (strcmp(tensor->dtype, types[i].name) != 0 || (types[i].dtype == SPK_DTYPE_DEFAULT) != index)
-            continue;
-        *out = (part){.tensor = tensor, .array.from = types[i].element, .array.swap = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__};
-        out->array.count = (tensor->end - tensor->begin) / spk_element_bytes(types[i].element);
-        out->array.to = SPK_ELEMENT_I64;
+    const spk_type *type = spk_type_of_safetensors(tensor->dtype);
+    const int64_t index_bytes = strcmp(tensor->dtype, "I32") == 0 ? 4 : strcmp(tensor->dtype, "I64") == 0 ? 8 : 0;
+    if (index ? index_bytes > 0 : type->use == SPK_USE_VALUES) {
+        *out = (part){.tensor = tensor, .array.swap = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__};
+        out->array.from = index ? (spk_element){.bytes = index_bytes} : spk_element_of(type->dtype);
+        out->array.to = (spk_element){.bytes = sizeof(int64_t)};
+        out->array.count = (tensor->end - tensor->begin) / out->array.from.bytes;
         if (!index) {
-            SPK_TRY(spk_io_dtype(t->in, types[i].dtype, dtype));
+            SPK_TRY(spk_io_dtype(t->in, type->dtype, dtype));
             out->array.to = spk_element_of(*dtype);
         }
         return SPK_OK;
     }
-    char quoted[SPK_QUOTE_ROOM], type[SPK_QUOTE_ROOM];
+    char quoted[SPK_QUOTE_ROOM], its[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, tensor->name, strlen(tensor->name));
-    spk_io_quote(type, tensor->dtype, strlen(tensor->dtype));
+    spk_io_quote(its, tensor->dtype, strlen(tensor->dtype));
     return spk_fail(SPK_ERR_UNSUPPORTED, "%s: tensor %s has the type %s, which is not supported here: %s", spk_reader_name(t->in->reader),
-                    quoted, type, index ? "I32 and I64 are" : "F32, F64, F16 and BF16 are");
+                    quoted, its, index ? "I32 and I64 are" : "F32, F64, F16 and BF16 are");
 }
 
 static spk_status part_read(const spk_tensors *t, part *p, int64_t *reported)
@@ -142,7 +136,7 @@ static spk_status read_dense(const spk_tensors *t, const spk_tensor *tensor, spk
     if (fields.rows > SPK_SIZE_LIMIT || fields.cols > SPK_SIZE_LIMIT)
         return spk_io_fail_at(t->in, 8, "tensor %s is %lld x %lld, the limit is %lld", quoted, (long long)fields.rows,
                               (long long)fields.cols, (long long)SPK_SIZE_LIMIT);
-    SPK_TRY(spk_io_check_room(t->in, p.array.count, spk_element_bytes(p.array.to), 0));
+    SPK_TRY(spk_io_check_room(t->in, p.array.count, p.array.to.bytes, 0));
     SPK_TRY(part_read(t, &p, &reported));
     fields.nnz = p.array.count;
     fields.values = p.out;
@@ -245,8 +239,8 @@ static spk_status index_fail(const spk_tensors *t, const part *p, int64_t i, con
 {
     char quoted[SPK_QUOTE_ROOM];
     spk_io_quote(quoted, p->tensor->name, strlen(p->tensor->name));
-    return spk_io_fail_at(t->in, t->data + p->tensor->begin + i * spk_element_bytes(p->array.from), "%s[%lld] = %lld: %s", quoted,
-                          (long long)i, (long long)((const int64_t *)p->out)[i], what);
+    return spk_io_fail_at(t->in, t->data + p->tensor->begin + i * p->array.from.bytes, "%s[%lld] = %lld: %s", quoted, (long long)i,
+                          (long long)((const int64_t *)p->out)[i], what);
 }
 
 static spk_status check_indices(const spk_tensors *t, const spk_matrix *fields, const part parts[PARTS])

@@ -118,7 +118,7 @@ static spk_status check_sizes(const smtx *file)
                              "announces %lld rows and %lld entries, but the %lld bytes that follow hold %lld numbers at most",
                              (long long)file->rows, (long long)file->nnz, (long long)left, (long long)most);
     int64_t offsets_bytes = (file->rows + 1) * 8;
-    return spk_io_check_room(file->in, file->nnz, 8 + (file->dtype == SPK_F32 ? 4 : 8), offsets_bytes);
+    return spk_io_check_room(file->in, file->nnz, 8 + (int64_t)spk_dtype_bytes(file->dtype), offsets_bytes);
 }
 
 static spk_status end_file(const smtx *file)
@@ -147,7 +147,7 @@ spk_status spk_read_smtx(const spk_read_context *in, spk_matrix **out)
     SPK_GOTO(check_offsets(&file, offsets, scan.line));
     SPK_GOTO(read_list(&file, file.nnz, "columns", "column", file.cols - 1, &columns));
     SPK_GOTO(end_file(&file));
-    SPK_GOTO(spk_alloc(in->mem, (size_t)file.nnz, file.dtype == SPK_F32 ? 4 : 8, &values));
+    SPK_GOTO(spk_alloc(in->mem, (size_t)file.nnz, spk_dtype_bytes(file.dtype), &values));
     for (int64_t i = 0; i < file.nnz; i++)
         spk_value_set(values, file.dtype, i, 1);
     SPK_GOTO(spk_io_adopt(in->mem,

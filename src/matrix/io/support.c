@@ -62,8 +62,7 @@ spk_status spk_io_fail_at(const spk_read_context *in, int64_t offset, const char
 spk_status spk_io_dtype(const spk_read_context *in, spk_dtype of_file, spk_dtype *dtype)
 {
     spk_dtype wanted = in->dtype == SPK_DTYPE_DEFAULT ? of_file : in->dtype;
-    bool own_half = wanted == of_file && (wanted == SPK_F16 || wanted == SPK_BF16);
-    if (wanted != SPK_F32 && wanted != SPK_F64 && !own_half) {
+    if (!spk_type_holds_values(wanted) || (spk_type_is_narrow(wanted) && wanted != of_file)) {
         const char *name = spk_dtype_name(wanted);
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s: cannot be read as %s: f32 and f64 are", spk_reader_name(in->reader),
                         name ? name : "an unknown dtype");
@@ -84,16 +83,14 @@ int64_t spk_growth_next(const spk_growth *growth)
     return more > growth->most - growth->capacity ? growth->most : growth->capacity + more;
 }
 
-int64_t spk_element_bytes(spk_element element)
+static bool same(spk_element a, spk_element b)
 {
-    if (element == SPK_ELEMENT_F16 || element == SPK_ELEMENT_BF16)
-        return 2;
-    return element == SPK_ELEMENT_F64 || element == SPK_ELEMENT_I64 ? 8 : 4;
+    return a.dtype == b.dtype && a.bytes == b.bytes;
 }
 
 spk_element spk_element_of(spk_dtype dtype)
 {
-    return dtype == SPK_F32 ? SPK_ELEMENT_F32 : dtype == SPK_F64 ? SPK_ELEMENT_F64 : dtype == SPK_F16 ? SPK_ELEMENT_F16 : SPK_ELEMENT_BF16;
+    return (spk_element){dtype, (int64_t)spk_dtype_bytes(dtype)};
 }
 
 static void swap_bytes(void *bytes, int64_t count, int64_t size)
@@ -115,36 +112,31 @@ static void swap_bytes(void *bytes, int64_t count, int64_t size)
 /* Converts a piece; gives the index of the first value that does not fit, or -1. */
 static int64_t convert(const void *from, void *to, int64_t offset, const spk_array *array, int64_t count)
 {
-    if (array->from == array->to) {
-        int64_t size = spk_element_bytes(array->from);
-        memcpy((char *)to + offset * size, from, (size_t)(count * size));
-    } else if (array->to == SPK_ELEMENT_I64) {
-        for (int64_t i = 0; i < count; i++)
-            ((int64_t *)to)[offset + i] = ((const int32_t *)from)[i];
-    } else if (array->from == SPK_ELEMENT_F16 || array->from == SPK_ELEMENT_BF16) {
-        spk_dtype dtype = array->from == SPK_ELEMENT_F16 ? SPK_F16 : SPK_BF16;
-        for (int64_t i = 0; i < count; i++)
-            spk_value_set(to, array->to == SPK_ELEMENT_F32 ? SPK_F32 : SPK_F64, offset + i, spk_value_get(from, dtype, i));
-    } else if (array->to == SPK_ELEMENT_F64) {
-        for (int64_t i = 0; i < count; i++)
-            ((double *)to)[offset + i] = (double)((const float *)from)[i];
-    } else {
-        for (int64_t i = 0; i < count; i++) {
-            double value = ((const double *)from)[i];
-            /* beyond this the nearest f32 is infinite */
-            if (isfinite(value) && fabs(value) >= 0x1.ffffffp127)
-                return i;
-            ((float *)to)[offset + i] = (float)value;
-        }
+    char *place = (char *)to + offset * array->to.bytes;
+    if (same(array->from, array->to)) {
+        memcpy(place, from, (size_t)(count * array->from.bytes));
+        return -1;
     }
+    if (array->to.dtype == SPK_DTYPE_DEFAULT) {
+        for (int64_t i = 0; i < count; i++)
+            ((int64_t *)(void *)place)[i] = ((const int32_t *)from)[i];
+        return -1;
+    }
+    if (array->to.bytes < array->from.bytes)
+        for (int64_t i = 0; i < count; i++) {
+            const double value = spk_value_at(from, array->from.dtype, i);
+            if (isfinite(value) && spk_value_overflows(array->to.dtype, value))
+                return i;
+        }
+    spk_values_convert(array->to.dtype, place, array->from.dtype, from, count);
     return -1;
 }
 
 static spk_status read_pieces(const spk_read_context *in, const spk_array *array, int64_t *reported, void **out, spk_growth growth)
 {
     uint64_t piece[PIECE_ELEMENTS];
-    int64_t from_size = spk_element_bytes(array->from), to_size = spk_element_bytes(array->to);
-    bool straight = array->from == array->to && !array->swap;
+    int64_t from_size = array->from.bytes, to_size = array->to.bytes;
+    bool straight = same(array->from, array->to) && !array->swap;
     for (int64_t done = 0; done < array->count;) {
         if (done == growth.capacity) {
             growth.capacity = spk_growth_next(&growth);
@@ -158,8 +150,8 @@ static spk_status read_pieces(const spk_read_context *in, const spk_array *array
             swap_bytes(place, count, from_size);
         int64_t bad = straight ? -1 : convert(piece, *out, done, array, count);
         if (bad >= 0)
-            return spk_io_fail_at(in, offset + bad * from_size, "the value %g is out of the range of f32",
-                                  ((const double *)(const void *)piece)[bad]);
+            return spk_io_fail_at(in, offset + bad * from_size, "the value %g is out of the range of %s",
+                                  spk_value_at(piece, array->from.dtype, bad), spk_dtype_name(array->to.dtype));
         done += count;
         spk_io_progress(in, reported);
     }
@@ -168,14 +160,14 @@ static spk_status read_pieces(const spk_read_context *in, const spk_array *array
 
 spk_status spk_io_array(const spk_read_context *in, const spk_array *array, int64_t *reported, void *out_pointer)
 {
-    int64_t size = spk_reader_size(in->reader), offset = spk_reader_offset(in->reader), from_size = spk_element_bytes(array->from);
+    int64_t size = spk_reader_size(in->reader), offset = spk_reader_offset(in->reader), from_size = array->from.bytes;
     int64_t left = size < 0 ? -1 : size - offset;
     if (left >= 0 && array->count > left / from_size)
         return spk_io_fail_at(in, size, "ends in the middle of %lld elements of %lld bytes that begin at byte %lld",
                               (long long)array->count, (long long)from_size, (long long)offset);
     spk_growth growth = spk_growth_start(array->count, left, from_size);
     void *out = NULL;
-    SPK_TRY(spk_alloc(in->mem, (size_t)growth.capacity, (size_t)spk_element_bytes(array->to), &out));
+    SPK_TRY(spk_alloc(in->mem, (size_t)growth.capacity, (size_t)array->to.bytes, &out));
     spk_status status = read_pieces(in, array, reported, &out, growth);
     if (status != SPK_OK) {
         spk_free(in->mem, out);

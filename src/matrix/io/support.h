@@ -30,16 +30,12 @@ spk_growth spk_growth_start(int64_t count, int64_t left, int64_t least_bytes);
 /* The next capacity. */
 int64_t spk_growth_next(const spk_growth *growth);
 
-typedef enum spk_element {
-    SPK_ELEMENT_F32,
-    SPK_ELEMENT_F64,
-    SPK_ELEMENT_I32,
-    SPK_ELEMENT_I64,
-    SPK_ELEMENT_F16,
-    SPK_ELEMENT_BF16
+/* Of an array, in a file or here. */
+typedef struct spk_element {
+    spk_dtype dtype; /* SPK_DTYPE_DEFAULT: an integer, for indices */
+    int64_t bytes;
 } spk_element;
-spk_element spk_element_of(spk_dtype dtype); /* f32, f64, f16, bf16 */
-int64_t spk_element_bytes(spk_element element);
+spk_element spk_element_of(spk_dtype dtype);
 
 /* count elements of the file (swap: of the other byte order) as an array of another type: f32 and f64 from any, halves from themselves, i64
  * from integers. Integers become no floating-point numbers. */

@@ -53,7 +53,7 @@ static spk_status count_element(void *user, int64_t row, int64_t col, int64_t at
 static char *print_value(char *to, const spk_matrix *m, int64_t at)
 {
     double value = spk_value_get(m->values, m->dtype, at);
-    return m->dtype == SPK_F64 ? spk_number_print_f64(to, value) : spk_number_print_f32(to, (float)value);
+    return spk_type_is_double(m->dtype) ? spk_number_print_f64(to, value) : spk_number_print_f32(to, (float)value);
 }
 
 static spk_status write_element(void *user, int64_t row, int64_t col, int64_t at)

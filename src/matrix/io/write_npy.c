@@ -12,9 +12,9 @@ spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk
     (void)options;
     if (matrix->format != SPK_DENSE)
         return spk_fail(SPK_ERR_ARGUMENT, ".npy holds dense matrices, and this one is sparse: convert it first");
-    if (matrix->dtype == SPK_BF16)
-        return spk_fail(SPK_ERR_UNSUPPORTED, ".npy has no bf16: cast the matrix to f32 first");
-    const char *type = matrix->dtype == SPK_F32 ? "f4" : matrix->dtype == SPK_F64 ? "f8" : "f2";
+    const char *type = spk_type_of(matrix->dtype)->npy;
+    if (type == NULL)
+        return spk_fail(SPK_ERR_UNSUPPORTED, ".npy has no %s: cast the matrix to f32 first", spk_dtype_name(matrix->dtype));
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = HEADER - PREFIX;

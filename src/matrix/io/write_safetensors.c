@@ -76,11 +76,6 @@ static spk_status add_tensor(const spk_matrix *m, json_t *root, const char *name
     return status;
 }
 
-static const char *dtype_name(const spk_matrix *m)
-{
-    return m->dtype == SPK_F32 ? "F32" : m->dtype == SPK_F64 ? "F64" : m->dtype == SPK_F16 ? "F16" : "BF16";
-}
-
 static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *root)
 {
     char note[320];
@@ -103,7 +98,7 @@ static spk_status describe_bsr(const spk_matrix *m, const char *name, json_t *ro
     if (m->pattern_only)
         return SPK_OK;
     json_t *shape = by_rows ? json_pack("[I,I,I]", blocks, rows, cols) : json_pack("[I,I,I]", blocks, cols, rows);
-    return add_tensor(m, root, name, ".values", dtype_name(m), shape, blocks * rows * cols * size, &end);
+    return add_tensor(m, root, name, ".values", spk_type_of(m->dtype)->safetensors, shape, blocks * rows * cols * size, &end);
 }
 
 static spk_status write_rows(const spk_matrix *m, spk_writer *writer)
@@ -160,7 +155,7 @@ spk_status spk_write_safetensors(const spk_matrix *matrix, spk_writer *writer, c
     if (!root)
         return header_fail();
     spk_status status = matrix->format == SPK_BSR ? describe_bsr(matrix, name, root)
-                                                  : add_tensor(matrix, root, name, "", dtype_name(matrix),
+                                                  : add_tensor(matrix, root, name, "", spk_type_of(matrix->dtype)->safetensors,
                                                                json_pack("[I,I]", (json_int_t)matrix->rows, (json_int_t)matrix->cols),
                                                                matrix->nnz * (int64_t)spk_dtype_bytes(matrix->dtype), &end);
     if (status == SPK_OK)

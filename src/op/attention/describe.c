@@ -79,9 +79,7 @@ double spk_attention_touched(const spk_problem *p, int i)
 double spk_attention_rounding(const spk_problem *p, int64_t depth, int64_t terms, bool is_stored)
 {
     const spk_dtype dtype = p->operand[ATTENTION_Q].dtype;
-    const double eps = p->compute == SPK_F64 ? DBL_EPSILON : FLT_EPSILON, stored = dtype == SPK_F16    ? 0x1p-11
-                                                                                   : dtype == SPK_BF16 ? 0x1p-8
-                                                                                                       : 0;
+    const double eps = spk_type_epsilon(p->compute), stored = spk_type_is_narrow(dtype) ? spk_type_rounding(dtype) : 0;
     return eps * (16 + 2 * sqrt((double)depth) + 2 * sqrt((double)terms)) + (is_stored ? 2 * stored : 0);
 }
 

@@ -218,7 +218,7 @@ spk_status spk_attention_read(spk_pattern *pattern, const spk_attention *a, spk_
     p->n = a->keys;
     p->k = a->depth;
     p->depth_v = a->depth_v != 0 ? a->depth_v : a->depth;
-    p->compute = dtype == SPK_F64 ? SPK_F64 : SPK_F32;
+    p->compute = spk_type_of(dtype)->sums;
     for (int i = ATTENTION_Q; i <= ATTENTION_O; i++)
         p->operand[i].dtype = dtype;
     if (a->want_lse != 0) {

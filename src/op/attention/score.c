@@ -30,7 +30,7 @@ static double get(const spk_problem *p, const spk_args *args, int operand, int64
  * no more than the type of the sums can count. */
 static bool is_exact(const spk_problem *p, const spk_args *args, int64_t row_q, int64_t row_k, double size)
 {
-    const double scale = args->scalar[ATTENTION_SCALE], most = p->compute == SPK_F64 ? 0x1p53 : 0x1p24;
+    const double scale = args->scalar[ATTENTION_SCALE], most = ldexp(1, spk_type_of(p->compute)->significand);
     double unit = (double)INFINITY;
     int exponent;
     if (scale != 0 && fabs(frexp(scale, &exponent)) != 0.5)

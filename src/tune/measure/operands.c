@@ -109,10 +109,9 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, double mean, i
     spk_rng rng;
     spk_rng_seed(&rng, ~seed);
     /* the lower bits, which the generator leaves empty, matter too */
-    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F64 && i < made.elements; i++)
-        ((double *)(void *)made.values)[i] += 0x1p-17 * spk_rng_uniform(&rng) + mean;
-    for (int64_t i = 0; status == SPK_OK && dtype == SPK_F32 && mean != 0 && i < made.elements; i++)
-        ((float *)(void *)made.values)[i] += (float)mean;
+    const double lower = spk_type_is_double(dtype) ? 0x1p-17 : 0;
+    for (int64_t i = 0; status == SPK_OK && (lower > 0 || mean != 0) && i < made.elements; i++)
+        spk_value_add(made.values, dtype, i, lower * spk_rng_uniform(&rng) + mean);
     if (status != SPK_OK) {
         spk_free(mem, made.values);
         return status;

@@ -194,25 +194,6 @@ static bool all_ones(const unsigned char *element, size_t bytes)
     return true;
 }
 
-static bool all_finite(const void *line, spk_dtype dtype, int64_t count)
-{
-    const uint16_t *half = line;
-    const uint32_t *narrow = line;
-    const uint64_t *wide = line;
-    const uint16_t exponent = dtype == SPK_F16 ? 0x7c00 : 0x7f80;
-    uint64_t bad = 0;
-    if (dtype == SPK_F64)
-        for (int64_t i = 0; i < count; i++)
-            bad |= (wide[i] & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
-    else if (dtype == SPK_F32)
-        for (int64_t i = 0; i < count; i++)
-            bad |= (narrow[i] & 0x7f800000u) == 0x7f800000u;
-    else
-        for (int64_t i = 0; i < count; i++)
-            bad |= (half[i] & exponent) == exponent;
-    return bad == 0;
-}
-
 static bool all_poison(const char *from, int64_t bytes)
 {
     return bytes <= 0 || ((unsigned char)from[0] == 0xff && memcmp(from, from + 1, (size_t)bytes - 1) == 0);
@@ -317,10 +298,10 @@ static const char *name_matrix(const output *o, const place *of, char *text, siz
 static bool scan_line(const output *o, const char *line, const place *of, spk_verdict *verdict)
 {
     char matrix[64];
-    if (all_finite(line, o->dtype, o->length))
+    if (spk_values_are_finite(line, o->dtype, o->length))
         return true;
     int64_t i = 0;
-    while (i < o->length && (all_finite(line + i * o->element, o->dtype, 1) ||
+    while (i < o->length && (spk_values_are_finite(line + i * o->element, o->dtype, 1) ||
                              (o->may_be_infinite && !all_ones((const unsigned char *)line + i * o->element, (size_t)o->element))))
         i++;
     if (i == o->length) /* the oracle looks at infinities */
@@ -366,7 +347,7 @@ static double relative_error(spk_dtype dtype, double got, double want, double ma
         return 0;
     if (isnan(got) || isnan(want))
         return isnan(got) && isnan(want) ? 0 : hopeless;
-    double difference = spk_dtype_difference(dtype, got, want);
+    double difference = spk_type_difference(dtype, got, want);
     return difference == 0 ? 0 : magnitude > 0 ? fmin(difference / magnitude, hopeless) : hopeless;
 }
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/kernels/attention_backward_plan.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define PAIRED 0 /* as attention_types.h has them */
 #define TILES 0

@@ -3,7 +3,7 @@
 
 #include "backend/cpu/kernels/attention_plan.h"
 #include "backend/cpu/probe.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #ifndef PAIRED /* bfloat16 alone, in pairs */
 #define PAIRED 0

@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 
 #include "backend/cpu/kernels/gemm_plan.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #include "backend/cpu/kernels/type_f64.h"
 

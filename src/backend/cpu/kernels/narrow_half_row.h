@@ -1,6 +1,6 @@
 /* SpMM for float16 and bfloat16 with a few columns and vectors of VECTOR_BYTES, and what a row of the table needs of it. */
 #include "backend/cpu/kernels/cost.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #include "backend/cpu/kernels/type_f32.h"
 

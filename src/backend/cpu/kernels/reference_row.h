@@ -1,7 +1,7 @@
 /* What the reference rows share: the template REFERENCE_BODY, which defines T(product), for every element type, and what the table needs
  * beside the model. */
 #include "backend/cpu/cpu.h"
-#include "base/half.h"
+#include "type/half.h"
 #include "matrix/matrix.h"
 #include "op/product.h"
 

@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "backend/cpu/kernels/sddmm_plan.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define ROW sddmm_bf16_avx512
 #define VECTOR_BYTES 64

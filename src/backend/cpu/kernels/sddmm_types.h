@@ -1,6 +1,6 @@
 /* The tiled SDDMM for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
 #include "backend/cpu/kernels/sddmm_plan.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define TILE_FETCHES (VECTOR_BYTES >= 32) /* of Y, for the next block */
 

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "backend/cpu/kernels/cost.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define ROW spmm_bf16_avx512
 #define VECTOR_BYTES 64

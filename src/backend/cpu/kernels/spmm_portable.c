@@ -2,7 +2,7 @@
  * intrinsics: whatever the compiler makes of them on any processor. Any block, layout, orientation, N and epilogue. The tiles are those of
  * the wider kernels. */
 #include "backend/cpu/kernels/cost.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #define ROW spmm_portable
 #define VECTOR_BYTES 16

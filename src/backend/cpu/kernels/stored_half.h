@@ -1,6 +1,6 @@
 /* Template of 16-bit numbers as vectors of floats, after vector.h with REAL float: what lies in memory is STORED, sums are REAL. A kernel
  * file defines STORED (uint16_t), S(name), which adds the stored type's suffix, and STORED_BF16 (1: bfloat16, 0: float16), includes this
- * and then the templates that read or write matrices, and may do so again for the other type. Rounds to nearest even, as base/half.h
+ * and then the templates that read or write matrices, and may do so again for the other type. Rounds to nearest even, as type/half.h
  * does. */
 
 typedef uint16_t S(halves) __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias)); /* as many as a vector has lanes */

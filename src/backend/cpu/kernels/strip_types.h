@@ -2,7 +2,7 @@
  * same functions. */
 #include "backend/cpu/kernels/strip_queue.h"
 #include "backend/cpu/probe.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #include "backend/cpu/kernels/type_f32.h"
 

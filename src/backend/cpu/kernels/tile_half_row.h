@@ -1,6 +1,6 @@
 /* Tiled SpMM for float16 and bfloat16 with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
 #include "backend/cpu/kernels/cost.h"
-#include "base/half.h"
+#include "type/half.h"
 
 #include "backend/cpu/kernels/type_f32.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/cpu/vendor/vendor.h"
-#include "base/half.h"
+#include "type/half.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
 enum { FINISH_ROWS = 64, FINISH_COLS = 64 };

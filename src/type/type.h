@@ -1,0 +1,82 @@
+/* Element types as rows (type/types.def): what is true of a type stands there, and who needs it asks the row, not which type it is. Their
+ * names and sizes are public: spk_dtype_name, spk_dtype_bytes, spk_dtype_from_name. */
+#ifndef SPK_TYPE_TYPE_H
+#define SPK_TYPE_TYPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sparsek/sparsek.h>
+
+typedef enum spk_type_use {
+    SPK_USE_NONE,     /* the name is kept for a later version */
+    SPK_USE_VALUES,   /* elements of matrices and operands */
+    SPK_USE_PRODUCTS, /* how factors are rounded before they are multiplied; no array has it */
+    SPK_USE_INDICES   /* elements of arrays that say where something is */
+} spk_type_use;
+
+typedef struct spk_type {
+    spk_dtype dtype;
+    const char *name;
+    spk_type_use use;
+    size_t bytes;
+    int significand;         /* binary digits of a normal number, the leading one among them; of an integer: of its magnitude */
+    int least_exponent;      /* of the least normal number, 2^least_exponent */
+    double largest;          /* finite */
+    bool has_infinity;       /* else what is too large becomes the largest, or NaN */
+    spk_dtype sums;          /* the type in which products of such elements are summed */
+    const char *npy;         /* in NumPy's files, behind the byte order; NULL: they do not have it */
+    const char *safetensors; /* NULL: those do not */
+} spk_type;
+
+/* Never NULL: a number that names no type has a row without a name, of no bytes and no use. */
+const spk_type *spk_type_of(spk_dtype dtype);
+
+/* By its name, here or in NumPy's or safetensors' files; a row without a name where there is none. */
+const spk_type *spk_type_named(const char *name);
+const spk_type *spk_type_of_npy(const char *name);
+const spk_type *spk_type_of_safetensors(const char *name);
+
+/* The type of products whose sums are of this type, where there is one: TF32 for F32; else SPK_DTYPE_DEFAULT. */
+spk_dtype spk_type_reduced(spk_dtype dtype);
+
+/* "f32, f64, f16 and bf16": all types of a use, for a message. size: SPK_TYPE_LIST_TEXT is enough. last: the word before the last one. */
+enum { SPK_TYPE_LIST_TEXT = 64 };
+const char *spk_type_list(spk_type_use use, const char *last, char *text, size_t size);
+
+static inline bool spk_type_holds_values(spk_dtype dtype)
+{
+    return spk_type_of(dtype)->use == SPK_USE_VALUES;
+}
+
+/* Whether its elements are C's doubles. */
+static inline bool spk_type_is_double(spk_dtype dtype)
+{
+    return dtype == SPK_F64;
+}
+
+/* Whether its elements are summed in a wider type, so that rounding a result to it loses digits. */
+static inline bool spk_type_is_narrow(spk_dtype dtype)
+{
+    return spk_type_of(dtype)->sums != dtype;
+}
+
+static inline bool spk_type_is_index(spk_dtype dtype)
+{
+    return spk_type_of(dtype)->use == SPK_USE_INDICES;
+}
+
+/* The most that rounding to nearest changes a normal number by, relative to it: 2^-significand. */
+double spk_type_rounding(spk_dtype dtype);
+
+/* The distance from 1 to the next number: 2^(1 - significand). */
+double spk_type_epsilon(spk_dtype dtype);
+
+/* Half of the distance between its numbers near 0: what rounding to nearest changes a small number by at most. */
+double spk_type_least_rounding(spk_dtype dtype);
+
+/* |got - want| that counts as an error of a result of this type: without what rounding to a denormal explains; 0 where both are too large
+ * for it. */
+double spk_type_difference(spk_dtype dtype, double got, double want);
+
+#endif

@@ -1,0 +1,69 @@
+/* Elements of arrays as doubles and back, for every type that holds values or indices. */
+#ifndef SPK_TYPE_VALUE_H
+#define SPK_TYPE_VALUE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "type/half.h"
+#include "type/type.h"
+
+double spk_value_get(const void *values, spk_dtype dtype, int64_t index);
+void spk_value_set(void *values, spk_dtype dtype, int64_t index, double value); /* rounds to nearest, once */
+
+/* The arrays do not overlap. */
+void spk_values_convert(spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from, int64_t count);
+
+/* Whether all are finite, by their bits: the host's rounding and flushing modes are no matter. */
+bool spk_values_are_finite(const void *values, spk_dtype dtype, int64_t count);
+
+/* spk_value_get where a loop needs it inline. */
+static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t index)
+{
+    switch (dtype) {
+    case SPK_F16:
+        return (double)spk_f16_to_float(((const uint16_t *)values)[index]);
+    case SPK_BF16:
+        return (double)spk_bf16_to_float(((const uint16_t *)values)[index]);
+    case SPK_F32:
+        return (double)((const float *)values)[index];
+    default:
+        return ((const double *)values)[index];
+    }
+}
+
+/* spk_value_set likewise. */
+static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, double value)
+{
+    switch (dtype) {
+    case SPK_F16:
+        ((uint16_t *)values)[index] = spk_f16_from_double(value);
+        break;
+    case SPK_BF16:
+        ((uint16_t *)values)[index] = spk_bf16_from_double(value);
+        break;
+    case SPK_F32:
+        ((float *)values)[index] = (float)value;
+        break;
+    default:
+        ((double *)values)[index] = value;
+    }
+}
+
+/* Whether a value, rounded to the type, is infinite. */
+static inline bool spk_value_overflows(spk_dtype dtype, double value)
+{
+    double rounded;
+    spk_value_put(&rounded, dtype, 0, value);
+    return isinf(spk_value_at(&rounded, dtype, 0));
+}
+
+static inline void spk_value_add(void *values, spk_dtype dtype, int64_t index, double value)
+{
+    if (dtype == SPK_F32)
+        ((float *)values)[index] += (float)value;
+    else
+        spk_value_put(values, dtype, index, spk_value_at(values, dtype, index) + value);
+}
+
+#endif

@@ -1,0 +1,171 @@
+/* The rows of element types: what they say is what the conversions do. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/rng.h"
+#include "type/value.h"
+
+enum { NUMBERS = 16 }; /* of dtypes that are asked, those that name none among them */
+
+static double rounded(spk_dtype dtype, double value)
+{
+    double place;
+    spk_value_set(&place, dtype, 0, value);
+    return spk_value_get(&place, dtype, 0);
+}
+
+static void rows_are_of_their_types(void **state)
+{
+    (void)state;
+    int named = 0;
+    for (int i = -1; i < NUMBERS; i++) {
+        const spk_dtype dtype = (spk_dtype)i;
+        const spk_type *type = spk_type_of(dtype);
+        assert_non_null(type);
+        if (type->name == NULL) {
+            assert_true(type->bytes == 0 && type->use == SPK_USE_NONE && spk_dtype_bytes(dtype) == 0 && spk_dtype_name(dtype) == NULL);
+            continue;
+        }
+        named++;
+        assert_int_equal(type->dtype, dtype);
+        assert_string_equal(spk_dtype_name(dtype), type->name);
+        assert_int_equal(spk_dtype_from_name(type->name), dtype);
+        assert_ptr_equal(spk_type_named(type->name), type);
+        assert_true(type->npy == NULL || spk_type_of_npy(type->npy) == type);
+        assert_true(type->safetensors == NULL || spk_type_of_safetensors(type->safetensors) == type);
+        assert_int_equal(spk_type_of(type->sums)->sums, type->sums); /* sums of sums are of the same type */
+        assert_true(type->use == SPK_USE_INDICES || spk_type_of(type->sums)->significand >= type->significand);
+    }
+    assert_int_equal(named, 8);
+    assert_null(spk_type_named("f31")->name);
+    assert_null(spk_type_named(NULL)->name);
+    assert_int_equal(spk_dtype_from_name("f31"), SPK_DTYPE_DEFAULT);
+    assert_null(spk_type_of_npy("f3")->name);
+    assert_null(spk_type_of_safetensors("")->name);
+}
+
+/* What the row says of a type that holds values, shown by rounding to it. */
+static void numbers_are_as_the_row_says(void **state)
+{
+    (void)state;
+    for (int i = 1; i < NUMBERS; i++) {
+        const spk_dtype dtype = (spk_dtype)i;
+        const spk_type *type = spk_type_of(dtype);
+        if (!spk_type_holds_values(dtype))
+            continue;
+        const double eps = spk_type_epsilon(dtype), least = ldexp(1, type->least_exponent), step = 2 * spk_type_least_rounding(dtype);
+        assert_true(rounded(dtype, 1 + eps) == 1 + eps);
+        assert_true(spk_type_is_double(dtype) || (rounded(dtype, 1 + eps / 2) == 1 && rounded(dtype, 1 + 1.5 * eps) == 1 + 2 * eps));
+        assert_true(spk_type_rounding(dtype) == eps / 2);
+        assert_true(rounded(dtype, type->largest) == type->largest && !spk_value_overflows(dtype, type->largest));
+        assert_true(spk_type_is_double(dtype) || (isinf(rounded(dtype, type->largest * (1 + eps / 2))) == type->has_infinity));
+        assert_true(spk_type_is_double(dtype) || spk_value_overflows(dtype, -type->largest * (1 + eps / 2)));
+        assert_true(rounded(dtype, least) == least);
+        if (!spk_type_is_double(dtype)) { /* a double has none that are smaller */
+            assert_true(rounded(dtype, step) == step && rounded(dtype, 0.75 * step) == step && rounded(dtype, 0.25 * step) == 0);
+            assert_true(rounded(dtype, 1.5 * step) == 2 * step && rounded(dtype, least - step) == least - step);
+        }
+        assert_true(spk_type_is_narrow(dtype) == (spk_type_of(type->sums)->significand > type->significand));
+    }
+}
+
+/* Rounding changes no number by more than the row says; and nothing that rounding explains is an error. */
+static void rounding_is_bounded(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 7);
+    for (int i = 1; i < NUMBERS; i++) {
+        const spk_dtype dtype = (spk_dtype)i;
+        const spk_type *type = spk_type_of(dtype);
+        if (!spk_type_holds_values(dtype))
+            continue;
+        for (int n = 0; n < 20000; n++) {
+            const int exponent = type->least_exponent - type->significand - 2 + (int)spk_rng_below(&rng, 60);
+            const double value = ldexp(spk_rng_normal(&rng), exponent), got = rounded(dtype, value);
+            if (isinf(got)) {
+                assert_true(spk_value_overflows(dtype, value));
+                continue;
+            }
+            assert_true(fabs(got - value) <= fmax(spk_type_rounding(dtype) * fabs(value), spk_type_least_rounding(dtype)));
+            assert_true(spk_type_difference(dtype, got, value) <= spk_type_rounding(dtype) * fabs(value));
+        }
+        assert_true(spk_type_difference(dtype, (double)INFINITY, INFINITY) == 0);
+        assert_true(spk_type_difference(dtype, (double)INFINITY, type->largest) == 0);
+        assert_true(spk_type_difference(dtype, -(double)INFINITY, -type->largest) == 0);
+        assert_true(isinf(spk_type_difference(dtype, (double)INFINITY, -type->largest)));
+        assert_true(isinf(spk_type_difference(dtype, (double)INFINITY, type->largest / 2)));
+        assert_true(isnan(spk_type_difference(dtype, (double)NAN, 1)));
+    }
+}
+
+static void finite_by_bits(void **state)
+{
+    (void)state;
+    static const double odd[] = {INFINITY, -INFINITY, NAN};
+    double room[8];
+    for (int i = 1; i < NUMBERS; i++) {
+        const spk_dtype dtype = (spk_dtype)i;
+        if (!spk_type_holds_values(dtype))
+            continue;
+        for (int n = 0; n < 8; n++)
+            spk_value_set(room, dtype, n, n % 2 != 0 ? spk_type_of(dtype)->largest : -ldexp(1, spk_type_of(dtype)->least_exponent));
+        assert_true(spk_values_are_finite(room, dtype, 8));
+        for (int n = 0; n < 8; n++)
+            for (int k = 0; k < 3; k++) {
+                const double before = spk_value_get(room, dtype, n);
+                spk_value_set(room, dtype, n, odd[k]);
+                assert_false(spk_values_are_finite(room, dtype, 8));
+                assert_true(spk_values_are_finite(room, dtype, n));
+                spk_value_set(room, dtype, n, before);
+            }
+    }
+}
+
+static void converting_rounds_once(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 8);
+    double from[64], to[64], value[64];
+    for (int i = 1; i < NUMBERS; i++)
+        for (int j = 1; j < NUMBERS; j++) {
+            if (!spk_type_holds_values((spk_dtype)i) || !spk_type_holds_values((spk_dtype)j))
+                continue;
+            for (int n = 0; n < 64; n++) {
+                spk_value_set(from, (spk_dtype)i, n, ldexp(spk_rng_normal(&rng), (int)spk_rng_below(&rng, 40) - 20));
+                value[n] = spk_value_get(from, (spk_dtype)i, n);
+            }
+            spk_values_convert((spk_dtype)j, to, (spk_dtype)i, from, 64);
+            for (int n = 0; n < 64; n++)
+                assert_true(spk_value_get(to, (spk_dtype)j, n) == rounded((spk_dtype)j, value[n]));
+            spk_value_add(to, (spk_dtype)j, 3, 2.5);
+            assert_true(spk_value_get(to, (spk_dtype)j, 3) == rounded((spk_dtype)j, rounded((spk_dtype)j, value[3]) + 2.5) ||
+                        (spk_dtype)j == SPK_F32); /* in float, where 2.5 is exact: one rounding, too */
+        }
+}
+
+static void lists_are_for_messages(void **state)
+{
+    (void)state;
+    char text[SPK_TYPE_LIST_TEXT];
+    assert_string_equal(spk_type_list(SPK_USE_VALUES, "and", text, sizeof text), "f32, f64, f16 and bf16");
+    assert_string_equal(spk_type_list(SPK_USE_INDICES, "or", text, sizeof text), "i32");
+    assert_string_equal(spk_type_list(SPK_USE_VALUES, "or", text, 9), "f32, f64");
+    assert_int_equal(spk_type_reduced(SPK_F32), SPK_TF32);
+    assert_int_equal(spk_type_reduced(SPK_F64), SPK_DTYPE_DEFAULT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_of_their_types), cmocka_unit_test(numbers_are_as_the_row_says), cmocka_unit_test(rounding_is_bounded),
+        cmocka_unit_test(finite_by_bits),          cmocka_unit_test(converting_rounds_once),      cmocka_unit_test(lists_are_for_messages),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
