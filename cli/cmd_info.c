@@ -82,6 +82,18 @@ static void libraries_json(spk_context *context, json_t *list)
     }
 }
 
+/* "f16, bf16" as a list. */
+static json_t *list_json(const char *text)
+{
+    json_t *list = json_array();
+    for (const char *at = text != NULL ? text : ""; *at != '\0';) {
+        const size_t length = strcspn(at, ",");
+        json_push(list, json_stringn(at, length));
+        at += length + strspn(at + length, ", ");
+    }
+    return list;
+}
+
 static json_t *kernels_json(void)
 {
     json_t *list = json_array();
@@ -95,6 +107,7 @@ static json_t *kernels_json(void)
         json_put(o, "kind", json_string(result_kind_name(info.kind)));
         json_put(o, "device", json_text(info.device));
         json_put(o, "isa", json_text(info.isa));
+        json_put(o, "types", list_json(info.types));
         json_put(o, "tunables", json_text(info.tunables));
         json_push(list, o);
     }
@@ -264,9 +277,12 @@ static void print_operations(void)
 
 static void print_kernels(void)
 {
-    const table_column columns[] = {
-        {"kernel", false, 0, false}, {"kind", false, 2, false}, {"needs", false, 1, false}, {"tunables", false, 3, true}};
-    table *t = table_make(columns, 4);
+    const table_column columns[] = {{"kernel", false, 0, false},
+                                    {"kind", false, 3, false},
+                                    {"types", false, 1, false},
+                                    {"needs", false, 2, false},
+                                    {"tunables", false, 4, true}};
+    table *t = table_make(columns, 5);
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
         if (spk_kernel_get(i, &info) != SPK_OK)
@@ -274,8 +290,9 @@ static void print_kernels(void)
         table_row(t, TABLE_PLAIN);
         table_cell(t, 0, "%s", info.name);
         table_cell(t, 1, "%s", result_kind_name(info.kind));
-        table_cell(t, 2, "%s", info.isa ? info.isa : "");
-        table_cell(t, 3, "%s", info.tunables ? info.tunables : "");
+        table_cell(t, 2, "%s", info.types ? info.types : "");
+        table_cell(t, 3, "%s", info.isa ? info.isa : "");
+        table_cell(t, 4, "%s", info.tunables ? info.tunables : "");
     }
     puts("\nKernels");
     table_print(t, 2);

@@ -983,6 +983,8 @@ typedef struct spk_kernel_info {
     const char *device;   /* the kind of device: "cpu", "cuda" */
     const char *isa;      /* "" or what it needs: "avx2,fma" */
     const char *tunables; /* "MR=4,6 PACK=0,1" */
+    /* of the factors that it multiplies: "f16, bf16". "tf32": f32 where the problem's compute is SPK_TF32; "f32": where it is SPK_F32 */
+    const char *types;
 } spk_kernel_info;
 
 /* The table of kernels, index in [0, spk_kernel_count). Static strings. */

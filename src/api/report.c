@@ -94,6 +94,7 @@ spk_status spk_kernel_get(int index, spk_kernel_info *info)
                             .kind = row->kind,
                             .device = row->backend == SPK_BACKEND_CUDA ? spk_backend_cuda.kind : spk_backend_cpu.kind,
                             .isa = isa_texts[index % MOST_ROWS],
-                            .tunables = row->tunables};
+                            .tunables = row->tunables,
+                            .types = row->types.text};
     return spk_struct_write(info, &ours, sizeof ours, "spk_kernel_info");
 }

@@ -39,6 +39,14 @@ static bool applicable(const spk_kernel *kernel, const spk_params *params, const
     return kernel->ops->applicable(&item, device, params, why);
 }
 
+/* Whether the row takes the factors of the problem: those of its first operand, or what they are rounded to. */
+static bool takes_types(const spk_kernel *kernel, const spk_problem *problem)
+{
+    const bool reduced = spk_type_of(problem->compute)->use == SPK_USE_PRODUCTS;
+    const spk_dtype factors = reduced ? problem->compute : problem->operand[0].dtype;
+    return kernel->types.bits == 0 || (kernel->types.bits >> factors & 1) != 0;
+}
+
 bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
                               const char **why)
 {
@@ -47,6 +55,8 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = "it computes another operation";
     else if (kernel->backend != device->backend->id)
         *why = "it is for another kind of device";
+    else if (!takes_types(kernel, problem))
+        *why = kernel->types.why;
     else if ((kernel->isa & ~device->isa) != 0)
         *why = isa_reason(kernel->isa & ~device->isa);
     else if (problem->pattern != NULL && problem->pattern->direct && !kernel->ops->direct)

@@ -6,6 +6,7 @@
 #include <stddef.h>
 
 #include "backend/backend.h"
+#include "kernel/types.h"
 #include "op/problem.h"
 
 #define SPK_MAX_TUNABLES 8
@@ -76,6 +77,7 @@ typedef struct spk_kernel {
     int priority;         /* breaks ties: larger first */
     bool fills_zeros;     /* multiplies zeros it filled in: wins only with assume_finite */
     const char *library;  /* vendor library it needs, or NULL */
+    spk_row_types types;  /* of the factors that it multiplies */
     const char *tunables; /* "MR=4,6 PACK=0,1", "" if none */
     const spk_kernel_ops *ops;
 } spk_kernel;

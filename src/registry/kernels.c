@@ -12,8 +12,8 @@
 #define TUNABLE(name, ...) " " #name "=" #__VA_ARGS__
 #define NO_TUNABLES
 #define TEXT_OF(tunables) &"" tunables[sizeof("" tunables) > 1]
-#define SPK_KERNEL_OF(backend, operation, name, kind, isa, priority, fills_zeros, library, tunables) \
-    {operation, #name, backend, kind, isa, priority, fills_zeros, library, TEXT_OF(tunables), &name##_ops},
+#define SPK_KERNEL_OF(backend, operation, name, kind, isa, priority, fills_zeros, library, types, tunables) \
+    {operation, #name, backend, kind, isa, priority, fills_zeros, library, SPK_ROW_TYPES types, TEXT_OF(tunables), &name##_ops},
 static const spk_kernel table[] = {
 #define SPK_KERNEL(...) SPK_KERNEL_OF(SPK_BACKEND_CPU, __VA_ARGS__)
 #include "backend/cpu/kernels.def"

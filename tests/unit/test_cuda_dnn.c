@@ -216,7 +216,7 @@ static void what_it_refuses_it_says(void **state)
     struct {
         spk_attention a;
         const char *why;
-    } all[] = {{good, "f16 and bf16"},      {good, "multiples of 8 up to 256"}, {good, "no soft cap"},
+    } all[] = {{good, "f16, bf16"},         {good, "multiples of 8 up to 256"}, {good, "no soft cap"},
                {good, "no sinks"},          {good, "8 elements apart"},         {good, "between items"},
                {good, "without gaps"},      {good, "no more queries"},          {good, "no more queries"},
                {good, "nothing to compute"}};

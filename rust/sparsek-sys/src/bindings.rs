@@ -2370,10 +2370,11 @@ pub struct spk_kernel_info {
     pub device: *const ::std::os::raw::c_char,
     pub isa: *const ::std::os::raw::c_char,
     pub tunables: *const ::std::os::raw::c_char,
+    pub types: *const ::std::os::raw::c_char,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_kernel_info"][::std::mem::size_of::<spk_kernel_info>() - 48usize];
+    ["Size of spk_kernel_info"][::std::mem::size_of::<spk_kernel_info>() - 56usize];
     ["Alignment of spk_kernel_info"][::std::mem::align_of::<spk_kernel_info>() - 8usize];
     [
         "Offset of field: spk_kernel_info::struct_size",
@@ -2396,6 +2397,9 @@ const _: () = {
     [
         "Offset of field: spk_kernel_info::tunables",
     ][::std::mem::offset_of!(spk_kernel_info, tunables) - 40usize];
+    [
+        "Offset of field: spk_kernel_info::types",
+    ][::std::mem::offset_of!(spk_kernel_info, types) - 48usize];
 };
 unsafe extern "C" {
     pub fn spk_kernel_count() -> ::std::os::raw::c_int;

@@ -6,8 +6,8 @@
 
 #define TUNABLE SPK_TUNABLE_MEMBER
 #define NO_TUNABLES
-#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, tunables) \
-    SPK_KERNEL_DECLARE(name)                                                             \
+#define SPK_KERNEL(operation, name, kind, isa, priority, fills_zeros, library, types, tunables) \
+    SPK_KERNEL_DECLARE(name)                                                                    \
     SPK_TUNABLES_DECLARE(name, tunables)
 #include "backend/cpu/kernels.def"
 #undef SPK_KERNEL
