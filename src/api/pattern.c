@@ -82,7 +82,7 @@ spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *their
         SPK_TRY(make_deferred(context, &indices, &made));
     } else if (indices.deferred != 0 || indices.stream != NULL)
         return check_deferred(context, &indices);
-    else if (indices.index_memory == SPK_DEVICE && context->device->backend->id != SPK_BACKEND_CPU)
+    else if (indices.index_memory == SPK_DEVICE && !context->device->backend->host_memory)
         SPK_TRY(make_from_device(context, &indices, &made));
     else
         SPK_TRY(spk_pattern_make(&context->mem, &indices, &made));

@@ -127,8 +127,9 @@ void spk_plan_release(spk_plan **plan)
 
 static spk_status check_stream(const spk_plan *plan, const void *stream)
 {
-    if (stream != NULL && plan->context->device->backend->id == SPK_BACKEND_CPU)
-        return spk_fail(SPK_ERR_ARGUMENT, "stream = %p: the CPU has no streams, give NULL", stream);
+    if (stream != NULL && plan->context->device->backend->own_stream == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "stream = %p: device = \"%s\" has no streams, give NULL", stream,
+                        plan->context->device->backend->kind);
     return SPK_OK;
 }
 
@@ -205,7 +206,7 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     const spk_backend *backend = plan->context->device->backend;
     if (backend->check_args != NULL)
         SPK_TRY(backend->check_args(plan->context->device, problem, args));
-    if (backend->id == SPK_BACKEND_CPU)
+    if (backend->host_memory)
         SPK_TRY(spk_problem_check_indices(problem, args));
     if (spk_problem_is_empty(problem))
         return SPK_OK;

@@ -92,7 +92,7 @@ spk_status spk_kernel_get(int index, spk_kernel_info *info)
     spk_kernel_info ours = {.name = row->name,
                             .operation = row->operation,
                             .kind = row->kind,
-                            .device = row->backend == SPK_BACKEND_CUDA ? spk_backend_cuda.kind : spk_backend_cpu.kind,
+                            .device = spk_backend_of(row->backend)->kind,
                             .isa = isa_texts[index % MOST_ROWS],
                             .tunables = row->tunables,
                             .types = row->types.text};

@@ -80,6 +80,11 @@ typedef struct spk_backend {
     const char *kind; /* "cpu" */
     double budget_s;  /* for tuning one problem, where the caller does not say */
     double settle_us; /* under a load that draws all the power there is, the clock falls until then; 0: it does not */
+    /* Facts, each for what asks it above the backends; nobody asks which backend it is. */
+    bool host_memory;       /* the host reads and writes the arrays of a run itself */
+    bool shares_processors; /* runs are on processors that other programs have work for, too */
+    bool splits_batches;    /* a row that takes one item takes batches, item by item (kernel/batch.c) */
+    bool tiles_fit_sizes;   /* another size wants other tunables by far: the cost model chooses among all own rows (tune/choose/near.c) */
     spk_status (*open)(const spk_mem *mem, const char *name, const spk_executor *executor, spk_device **device);
     void (*close)(spk_device **device);
     /* The devices of this kind, opened or not, or one entry that says why there is none; stops where visit returns other than 0, and

@@ -18,11 +18,11 @@ static bool is_static_batch(const spk_problem *problem)
     return packed >= 0 && problem->operand[packed].stride != 0;
 }
 
-bool spk_batch_applicable(const spk_kernel *kernel, const spk_problem *problem, const char **why)
+bool spk_batch_applicable(const spk_kernel *kernel, const spk_problem *problem, const spk_device *device, const char **why)
 {
     if (problem->batch == 1 || kernel->ops->batched)
         return true;
-    if (kernel->backend != SPK_BACKEND_CPU)
+    if (!device->backend->splits_batches)
         *why = "it takes one product at a time, no batch";
     else if (is_static_batch(problem) && kernel->ops->update_values != NULL)
         *why = "it keeps the values of one item, no batch of them";

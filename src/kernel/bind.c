@@ -65,7 +65,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = "it takes no groups";
     else if (kernel->library != NULL && !device->backend->library_found(device, kernel->library))
         *why = device->backend->library_why != NULL ? device->backend->library_why(device, kernel->library) : "its library was not found";
-    else if (!spk_batch_applicable(kernel, problem, why))
+    else if (!spk_batch_applicable(kernel, problem, device, why))
         return false;
     else if (!spk_serial_applicable(kernel, params, problem, device, why))
         return false;

@@ -15,15 +15,21 @@ static double work_of(const spk_problem *problem)
     return spk_problem_flops(problem) + flops_a_byte * spk_problem_bytes(problem);
 }
 
-/* Which of a row's tunables says whether one thread runs; -1: none. */
-static int serial_of(const spk_kernel *kernel)
+static const char tunable[] = "SERIAL";
+
+int spk_serial_tunable(const spk_kernel *kernel)
 {
-    return kernel->backend == SPK_BACKEND_CPU ? spk_params_index(kernel, "SERIAL") : -1;
+    return spk_params_index(kernel, tunable);
+}
+
+bool spk_serial_is_named(const char *params)
+{
+    return spk_params_names(params, tunable);
 }
 
 bool spk_is_serial(const spk_kernel *kernel, const spk_params *params)
 {
-    const int at = serial_of(kernel);
+    const int at = spk_serial_tunable(kernel);
     return at >= 0 && params->v[at] != 0;
 }
 
@@ -48,7 +54,7 @@ bool spk_serial_is_for_load(const spk_kernel *kernel, const spk_params *params, 
 
 bool spk_runs_alone(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device)
 {
-    const int at = device->executor.threads > 1 ? serial_of(kernel) : -1;
+    const int at = device->executor.threads > 1 ? spk_serial_tunable(kernel) : -1;
     return at >= 0 && (params->v[at] != 0 || (!spk_threads_for_any_work && work_of(problem) < least_work));
 }
 

@@ -5,7 +5,11 @@
 
 #include "kernel/kernel.h"
 
-/* The tunable SERIAL. 1: the calling thread alone; offered where that may be faster. 0: all threads, but where the work is too little for a
+/* The tunable SERIAL of a row, its place in spk_params.v; -1: it has none. And whether a text of parameters has a value for it. */
+int spk_serial_tunable(const spk_kernel *kernel);
+bool spk_serial_is_named(const char *params);
+
+/* Its values. 1: the calling thread alone; offered where that may be faster. 0: all threads, but where the work is too little for a
  * second one. */
 bool spk_serial_applicable(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, const spk_device *device,
                            const char **why);

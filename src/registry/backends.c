@@ -3,6 +3,11 @@
 
 #include <string.h>
 
+const spk_backend *spk_backend_of(spk_backend_id id)
+{
+    return id == SPK_BACKEND_CUDA ? &spk_backend_cuda : &spk_backend_cpu;
+}
+
 spk_status spk_backend_find(const char *device, const spk_backend **backend)
 {
     if (device == NULL || strcmp(device, "cpu") == 0) {

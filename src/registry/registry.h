@@ -9,6 +9,8 @@
 int spk_kernels(const spk_kernel **table);
 const spk_kernel *spk_kernel_by_name(const char *name); /* NULL: there is none */
 
+const spk_backend *spk_backend_of(spk_backend_id id);
+
 /* The backend of a device name ("cpu", "cuda", "cuda:0"); SPK_ERR_ARGUMENT for another. */
 spk_status spk_backend_find(const char *device, const spk_backend **backend);
 

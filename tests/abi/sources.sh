@@ -24,4 +24,9 @@ types=$(sed -n 's/^SPK_TYPE(SPK_\([A-Z0-9]*\),.*/\1/p' src/type/types.def | past
 found=$(grep -rnE "(==|!=) *SPK_($types)\\b|case SPK_($types)\\b" src cli prover --include='*.[ch]' |
     grep -vE '^src/(type/|op/([a-z_]+/)?oracle|backend/[a-z]+/(kernels|vendor|plan)/|backend/cpu/epilogue\.c:)' || true)
 [ -z "$found" ] || fail "an element type is told by its row, not by its name" "$found"
-echo "sources: the environment is read in one place and changed in none; no one asks which operation or element type it is"
+# What is true of a kind of device is a fact of its backend, src/backend/backend.h; a tunable is looked up by its name in one place, its owner's.
+found=$(grep -rnE "(==|!=) *(SPK_BACKEND_[A-Z]+|&spk_backend_[a-z]+)\\b|case SPK_BACKEND_" src cli prover --include='*.[ch]' | grep -vE '^src/(backend/[a-z]+|registry)/' || true)
+[ -z "$found" ] || fail "a kind of device is told by the facts of its backend, not by its name" "$found"
+found=$(grep -rnE 'spk_params_(index|names)\([^;]*"' src --include='*.[ch]' || true)
+[ -z "$found" ] || fail "a tunable is looked up by its name by its owner, as spk_serial_tunable does" "$found"
+echo "sources: the environment is read in one place and changed in none; no one asks which operation, element type or device it is"

@@ -24,7 +24,7 @@ static void memory_of_its_own(void **state)
     bench b;
     bench_open(&b, &row, 1, "");
     spk_backend apart = fake_backend;
-    apart.id = SPK_BACKEND_CUDA;
+    apart.id = SPK_BACKEND_CUDA, apart.host_memory = apart.shares_processors = apart.splits_batches = false;
     apart.copy_out = counted_copy_out;
     b.device.backend = &apart;
     copies_out = 0;
@@ -48,7 +48,7 @@ static void noise_is_doubled_there(void **state)
         b.problem = fake_problem(b.pattern, n);
         b.problem.cache = SPK_WARM;
         spk_backend apart = fake_backend;
-        apart.id = SPK_BACKEND_CUDA;
+        apart.id = SPK_BACKEND_CUDA, apart.host_memory = apart.shares_processors = apart.splits_batches = false;
         spk_operands *near = NULL, *far = NULL;
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 3, NULL, &near), SPK_OK);
         b.device.backend = &apart;
@@ -297,7 +297,7 @@ static void rows_of_a_far_output(void **state)
         const void *view = NULL;
         assert_int_equal(spk_operands_make(&b.tuner, &b.problem, 7, NULL, &operands), SPK_OK);
         b.device.backend = &far;
-        far.id = SPK_BACKEND_CUDA;
+        far.id = SPK_BACKEND_CUDA, far.host_memory = false;
         copied_pieces = 0;
         gather_fails = false;
         const float *d = operands->args[0].d;

@@ -246,6 +246,9 @@ static inline void fake_model_text(spk_device *device, char *buffer, size_t size
 }
 
 static const spk_backend fake_backend = {.id = SPK_BACKEND_CPU,
+                                         .host_memory = true,
+                                         .shares_processors = true,
+                                         .splits_batches = true,
                                          .kind = "cpu",
                                          .budget_s = 2,
                                          .allocate = fake_allocate,

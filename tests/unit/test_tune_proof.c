@@ -48,6 +48,7 @@ static void open_careful(bench *b)
 {
     bench_open(b, rows, 4, "");
     careful = fake_backend;
+    careful.tiles_fit_sizes = true;
     careful.proof = look;
     careful.prepare = prove;
     b->device.backend = &careful;

@@ -495,6 +495,7 @@ const spk_backend spk_backend_cuda = {
     .kind = "cuda",
     .budget_s = 5,
     .settle_us = 100e3, /* an H200's clock falls 40 to 75 ms after it began to draw 700 W */
+    .tiles_fit_sizes = true,
     .open = cuda_open,
     .close = cuda_close,
     .list = cuda_list,

@@ -8,6 +8,7 @@
 #include "base/callback.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "kernel/threads.h"
 #include "tune/choose/choose.h"
 
 static const double lock_patience_s = 10; /* beyond the budget */
@@ -466,8 +467,7 @@ done:
  * that can be done by now. */
 static bool is_lasting(const spk_choice *choice)
 {
-    return choice->from_store || choice->lasting ||
-           (spk_params_index(choice->kernel, "SERIAL") < 0 && choice->origin != SPK_ORIGIN_UNPROVED);
+    return choice->from_store || choice->lasting || (spk_serial_tunable(choice->kernel) < 0 && choice->origin != SPK_ORIGIN_UNPROVED);
 }
 
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)

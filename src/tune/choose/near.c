@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "kernel/threads.h"
 #include "op/operation.h"
 #include "tune/choose/choose.h"
 
@@ -151,7 +152,7 @@ static double usual_factor(const look *l, const spk_report *report)
  * the model chooses among all own candidates, unless the choice is about as fast. */
 static bool model_chooses(const look *l)
 {
-    return l->tuner->device->backend->proof != NULL && l->problem->pattern != NULL && l->problem->op->takes_pattern == SPK_PATTERN_NEEDED;
+    return l->tuner->device->backend->tiles_fit_sizes && l->problem->pattern != NULL && l->problem->op->takes_pattern == SPK_PATTERN_NEEDED;
 }
 
 static spk_status choose_modelled(const look *l, const spk_report *report, spk_choice *choice, bool *found)
@@ -250,7 +251,7 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
         if (status != SPK_OK || !*found)
             continue;
         spk_key_size_words(key, sizes->key[i], made.of, sizeof made.of);
-        if (sizes->distance[i] > same_threads && spk_params_index(made.kernel, "SERIAL") >= 0) {
+        if (sizes->distance[i] > same_threads && spk_serial_tunable(made.kernel) >= 0) {
             made.lasting = false; /* how many threads run is a matter of the moment */
             spk_choose_threads(l->tuner, l->problem, l->options, l->class, &made);
         }

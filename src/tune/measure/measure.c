@@ -192,7 +192,7 @@ static spk_status settle_threads(const spk_contender *c, spk_stage *stage)
 static spk_status time_batch(const spk_contender *c, spk_stage *stage, double *times, int *runs)
 {
     const spk_backend *backend = stage->tuner->device->backend;
-    const bool at_once = backend->id != SPK_BACKEND_CPU || backend->settle_us > 0; /* a clock that falls does so within a sample */
+    const bool at_once = !backend->shares_processors || backend->settle_us > 0; /* a clock that falls does so within a sample */
     const double begin_us = spk_now_us();
     for (*runs = 0; *runs < c->batch && (*runs == 0 || spk_now_us() - begin_us < patience_us);) {
         const int left = c->batch - *runs, piece = at_once || left < PIECE ? left : PIECE;

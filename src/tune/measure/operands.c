@@ -125,7 +125,7 @@ static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, double mean, i
 static spk_status fill_repeating(const spk_operands *o, char *to, size_t bytes, const char *from, size_t from_bytes, size_t offset)
 {
     spk_device *device = o->device;
-    const bool far = device->backend->id != SPK_BACKEND_CPU;
+    const bool far = !device->backend->host_memory;
     size_t done = 0;
     while (done < bytes && !(far && done >= from_bytes)) {
         size_t piece = from_bytes - offset < bytes - done ? from_bytes - offset : bytes - done;
@@ -365,7 +365,7 @@ spk_status spk_operands_view(spk_operands *operands, int operand, const void **v
     spk_device *device = operands->device;
     const char *memory = operands->args[0].at[operand];
     const size_t bytes = operands->bytes[operand];
-    if (device->backend->id == SPK_BACKEND_CPU || bytes == 0) {
+    if (device->backend->host_memory || bytes == 0) {
         *view = memory;
         return SPK_OK;
     }
@@ -402,7 +402,7 @@ spk_status spk_operands_view_rows(spk_operands *operands, int operand, const int
     spk_device *device = operands->device;
     const spk_operand *of = &operands->problem->operand[operand];
     const char *memory = operands->args[0].at[operand];
-    if (device->backend->id == SPK_BACKEND_CPU || operands->bytes[operand] == 0)
+    if (device->backend->host_memory || operands->bytes[operand] == 0)
         return spk_operands_view(operands, operand, view);
     SPK_TRY(make_staging(operands, operand));
     if (of->layout == SPK_COL_MAJOR)

@@ -31,7 +31,7 @@ const spk_kernel *spk_tuner_kernel(const spk_tuner *tuner, const char *name)
 void spk_fit_threads(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, spk_params *params)
 {
     const spk_device *device = tuner->device;
-    const int at = spk_params_index(kernel, "SERIAL");
+    const int at = spk_serial_tunable(kernel);
     const char *why = NULL;
     if (at < 0 || params->v[at] != 0)
         return;
@@ -53,7 +53,7 @@ spk_status spk_choice_parse(const spk_tuner *tuner, const spk_problem *problem, 
     if (found == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "choice = \"%s\": there is no kernel \"%s\"", text, name);
     SPK_TRY(spk_params_parse(found, text + length, params));
-    if (!spk_params_names(text + length, "SERIAL"))
+    if (!spk_serial_is_named(text + length))
         spk_fit_threads(tuner, problem, found, params);
     *kernel = found;
     return SPK_OK;

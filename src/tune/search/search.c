@@ -96,7 +96,7 @@ void spk_search_judge(spk_search *search)
     spk_load now = load_now(tuner);
     const bool before = search->crowded;
     /* other devices do not want the host's processors, and compiling beside them is no load */
-    if (tuner->device->backend->id == SPK_BACKEND_CPU)
+    if (tuner->device->backend->shares_processors)
         search->crowded |= spk_load_crowded(&search->load, &now, tuner->device->executor.threads);
     tell_crowded(search, before);
 }
@@ -105,7 +105,7 @@ int spk_search_winner(spk_search *search, spk_contender **list, int count, bool 
 {
     spk_search_judge(search);
     const bool before = search->crowded;
-    if (search->tuner->device->backend->id == SPK_BACKEND_CPU)
+    if (search->tuner->device->backend->shares_processors)
         search->crowded |= spk_rounds_disturbed(list, count, any);
     tell_crowded(search, before);
     return search->crowded ? spk_rounds_briefest(list, count, any) : spk_rounds_winner(list, count, any, NULL);
