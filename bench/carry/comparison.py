@@ -80,10 +80,10 @@ class Comparison:
 
     # ---- objects
 
-    def object_differs(self, file, row=None):
-        """Of a source below the tree; row: the one whose hash and name are in it."""
+    def object_differs(self, file, row=None, new_file=None):
+        """Of a source below the tree, in the other one new_file; row: the one whose hash and name are in it."""
         rename = self.rename(row) if row else lambda word: word
-        new_file = rename(file)
+        new_file = new_file or file
         if (file in self.old.commands) != (new_file in self.new.commands):
             return f"{file} is in one of the trees alone"
         if file not in self.old.commands:
@@ -129,7 +129,7 @@ class Comparison:
                 self.cached[key] = self.folder_differs(key) or (self.companions_differ() if backend == "cuda" else None)
             return self.cached[key]
         if row not in self.cached:
-            self.cached[row] = self.object_differs(f"src/backend/{backend}/kernels/{row}.c", row)
+            self.cached[row] = self.object_differs(self.old.file_of(backend, row), row, self.new.file_of(backend, self.new_name(row)))
         return self.cached[row]
 
 

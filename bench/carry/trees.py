@@ -79,6 +79,12 @@ class Tree:
     def commands(self):
         return objects.read_commands(self.build)
 
+    def file_of(self, backend, row):
+        """A row's host file, wherever among the kernels it stands."""
+        kernels = f"src/backend/{backend}/kernels/"
+        found = (name for name in self.commands if name.startswith(kernels) and name.endswith(f"/{row}.c"))
+        return next(found, f"{kernels}{row}.c")
+
     def make(self):
         """Its program and its library."""
         make(self.root, "sparsek_cli")

@@ -139,7 +139,7 @@ def renamed(copy):
         copy,
         {
             "cuda/device/number.cuh": "cuda/device/elements.cuh",
-            "cpu/kernels/vector.h": "cpu/kernels/lanes.h",
+            "cpu/kernels/vectors/vector.h": "cpu/kernels/lanes.h",
             "cuda/plan/launch.c": "cuda/plan/start.c",
             "cuda/plan/launch.h": "cuda/plan/start.h",
             "cuda/kernels/gemm_sm90_wgmma.cu": "cuda/kernels/gemm_wide.cu",
@@ -155,15 +155,15 @@ def moved(copy):
         for path in device.iterdir()
     }
     kernels = copy.root / "backend" / "cpu" / "kernels"
-    moves |= {f"cpu/kernels/{path.name}": f"cpu/kernels/templates/{path.name}" for path in kernels.glob("tile_*.h")}
-    moves["cpu/kernels/spmm_f32_avx2.c"] = "cpu/kernels/spmm/spmm_f32_avx2.c"
+    moves |= {f"cpu/kernels/tiles/{path.name}": f"cpu/kernels/templates/{path.name}" for path in kernels.glob("tiles/tile_*.h")}
+    moves["cpu/kernels/spmm/spmm_f32_avx2.c"] = "cpu/kernels/spmm_f32_avx2.c"
     moves["cuda/kernels/spmm_sm90_wgmma.cu"] = "cuda/device/programs/spmm_sm90_wgmma.cu"
     move(copy, moves)
 
 
 def ordered(copy):
     """A definition goes behind the next one."""
-    copy.replace("cpu/kernels/tile_real_row.h", "static bool applicable(", "static int first_of_all(int x)\n{\n    return x;\n}\n\nstatic bool applicable(")
+    copy.replace("cpu/kernels/spmm/tile_real_row.h", "static bool applicable(", "static int first_of_all(int x)\n{\n    return x;\n}\n\nstatic bool applicable(")
     text = (copy.root / "backend/cuda/plan/launch.c").read_text()
     functions = re.findall(r"^(?:static )?[a-z_0-9 ]+ \*?\w+\([^;{}]*\)\n\{\n.*?^\}\n", text, re.MULTILINE | re.DOTALL)
     copy.replace("cuda/plan/launch.c", functions[-2] + "\n" + functions[-1], functions[-1] + "\n" + functions[-2])
@@ -348,14 +348,14 @@ class Objects:
         self.words = {
             pathlib.Path(c["file"]).stem: shlex.split(c["command"])
             for c in commands
-            if re.search(r"/backend/cpu/kernels/[^/]*\.c$", c["file"]) and "sparsek_objects" in c["command"]
+            if re.search(r"/backend/cpu/kernels/[^/]*/[^/]*\.c$", c["file"]) and "sparsek_objects" in c["command"]
         }
 
     def code(self, row, root):
         """None: it does not compile."""
         words = self.words[row]
         begin = next(i for i, word in enumerate(words) if re.search(r"(gcc|cc|clang)(-\d+)?$", word))
-        source = root / "backend" / "cpu" / "kernels" / f"{row}.c"
+        source = file_of(row, root)
         words = [word for word in words[begin:] if not word.startswith(("-DSPK_SOURCE_HASH", "-O", "-g", "-W"))]
         words[words.index("-o") + 1] = "-"
         words[words.index("-c") + 1] = str(source)
@@ -373,8 +373,12 @@ def without_models(copy):
         path.write_text(re.sub(r"\.predict_us = [^,}]*,", "", text))
 
 
+def file_of(row, root):
+    return next((root / "backend" / "cpu" / "kernels").rglob(f"{row}.c"))
+
+
 def tokens_of_row(row, root):
-    return run(root, "--tokens", f"backend/cpu/kernels/{row}.c")
+    return run(root, "--tokens", file_of(row, root).relative_to(root))
 
 
 def check_draws(build, draws, seed):

@@ -2,15 +2,15 @@
 
 # A file, a text in it, what it becomes, and the rows that use it.
 CONSTANTS = [
-    ("cpu/kernels/spmm_f32_avx2.c", "#define VECTOR_BYTES 32", "#define VECTOR_BYTES 16", "spmm_f32_avx2"),
+    ("cpu/kernels/spmm/spmm_f32_avx2.c", "#define VECTOR_BYTES 32", "#define VECTOR_BYTES 16", "spmm_f32_avx2"),
     (
-        "cpu/kernels/narrow_micro.h",
+        "cpu/kernels/spmm/narrow_micro.h",
         "sizeof(STORED) != sizeof(REAL)",
         "sizeof(STORED) == sizeof(REAL)",
         "spmm_f32_narrow_avx2 spmm_f64_narrow_avx2 spmm_half_narrow_avx2 spmm_half_narrow_avx512",
     ),
     (
-        "cpu/kernels/type_f64.h",
+        "cpu/kernels/vectors/type_f64.h",
         "#define REAL double",
         "#define REAL long double",
         "blis gemm_avx2 gemm_avx512 gemm_narrow_avx2 gemm_narrow_avx512 gemm_neon gemm_portable libxsmm mkl mkl_bsr onednn openblas sddmm_avx2 sddmm_avx512 "
@@ -54,8 +54,8 @@ SEEN = {
         "gemm_sm80_mma",
     ),
     "a macro within a pragma": (
-        [("cpu/kernels/narrow_micro.h", "^", "#define DEEP 4\n"), ("cpu/kernels/narrow_micro.h", "#pragma GCC unroll 4", "#pragma GCC unroll DEEP")],
-        [("cpu/kernels/narrow_micro.h", "#define DEEP 4", "#define DEEP 1")],
+        [("cpu/kernels/spmm/narrow_micro.h", "^", "#define DEEP 4\n"), ("cpu/kernels/spmm/narrow_micro.h", "#pragma GCC unroll 4", "#pragma GCC unroll DEEP")],
+        [("cpu/kernels/spmm/narrow_micro.h", "#define DEEP 4", "#define DEEP 1")],
         "spmm_f32_narrow_avx2",
     ),
     "a macro within one that an open condition defines": (
@@ -133,37 +133,37 @@ SEEN = {
     ),
     "a constructor": (
         [],
-        [("cpu/kernels/spmm_f32_avx2.c", "", "\n__attribute__((constructor)) static void change_all(void)\n{\n    ((int *)0)[0] = 1;\n}\n")],
+        [("cpu/kernels/spmm/spmm_f32_avx2.c", "", "\n__attribute__((constructor)) static void change_all(void)\n{\n    ((int *)0)[0] = 1;\n}\n")],
         "spmm_f32_avx2",
     ),
     "a constructor under an open condition": (
         [
             (
-                "cpu/kernels/spmm_f32_avx2.c",
+                "cpu/kernels/spmm/spmm_f32_avx2.c",
                 "",
                 "\n#ifdef SPK_CHECKED\nint checked_x;\n__attribute__((constructor)) static void check_all(void)\n{\n    abort();\n}\n#endif\n",
             )
         ],
-        [("cpu/kernels/spmm_f32_avx2.c", "abort();", "exit(1);")],
+        [("cpu/kernels/spmm/spmm_f32_avx2.c", "abort();", "exit(1);")],
         "spmm_f32_avx2",
     ),
     "assembly between functions": ([], [("cuda/plan/launch.c", "", '\n__asm__(".globl spk_x\\nspk_x: ret\\n");\n')], "spmm_sm90_wgmma"),
     "the place of a pragma": (
-        [("cpu/kernels/spmm_f32_avx2.c", "", '\n#pragma GCC optimize("fast-math")\n')],
+        [("cpu/kernels/spmm/spmm_f32_avx2.c", "", '\n#pragma GCC optimize("fast-math")\n')],
         [
-            ("cpu/kernels/spmm_f32_avx2.c", '\n#pragma GCC optimize("fast-math")\n', ""),
-            ("cpu/kernels/spmm_f32_avx2.c", "^", '\n#pragma GCC optimize("fast-math")\n'),
+            ("cpu/kernels/spmm/spmm_f32_avx2.c", '\n#pragma GCC optimize("fast-math")\n', ""),
+            ("cpu/kernels/spmm/spmm_f32_avx2.c", "^", '\n#pragma GCC optimize("fast-math")\n'),
         ],
         "spmm_f32_avx2",
     ),
     "an inclusion in angles": (
-        [("cpu/kernels/tile_real_row.h", '#include "backend/cpu/kernels/tile_spmm.h"', "#include <backend/cpu/kernels/tile_spmm.h>")],
-        [("cpu/kernels/tile_spmm.h", "int64_t ", "int32_t ")],
+        [("cpu/kernels/spmm/tile_real_row.h", '#include "backend/cpu/kernels/spmm/tile_spmm.h"', "#include <backend/cpu/kernels/spmm/tile_spmm.h>")],
+        [("cpu/kernels/spmm/tile_spmm.h", "int64_t ", "int32_t ")],
         "spmm_f32_avx2",
     ),
     "an inclusion beside the file": (
-        [("cpu/kernels/tile_real_row.h", '#include "backend/cpu/kernels/tile_spmm.h"', '#include "tile_spmm.h"')],
-        [("cpu/kernels/tile_spmm.h", "int64_t ", "int32_t ")],
+        [("cpu/kernels/spmm/tile_real_row.h", '#include "backend/cpu/kernels/spmm/tile_spmm.h"', '#include "tile_spmm.h"')],
+        [("cpu/kernels/spmm/tile_spmm.h", "int64_t ", "int32_t ")],
         "spmm_f32_avx2",
     ),
     "two programs of a row": (

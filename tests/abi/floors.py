@@ -22,6 +22,7 @@ op
 backend
 kernel
 backend/cpu backend/cuda
+backend/cpu/kernels/attention backend/cpu/kernels/gemm backend/cpu/kernels/sddmm backend/cpu/kernels/spmm
 registry
 store
 tune/measure

@@ -9,7 +9,7 @@
 
 #include "base/rng.h"
 #include "backend/backend.h"
-#include "backend/cpu/kernels/sddmm_runs.h"
+#include "backend/cpu/kernels/sddmm/sddmm_runs.h"
 
 enum { MOST_ROWS = 12, MOST_COLUMNS = 40, MOST_TIMES = 12 };
 

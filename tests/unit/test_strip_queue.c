@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cpu/kernels/strip_queue.h"
+#include "backend/cpu/kernels/tiles/strip_queue.h"
 #include "base/rng.h"
 
 enum { MOST_SLICES = 9, MOST_UNITS = 17, MOST_THREADS = 20 };

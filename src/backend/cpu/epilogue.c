@@ -4,21 +4,21 @@
 
 #define VECTOR_BYTES 16
 
-#include "backend/cpu/kernels/type_f64.h"
+#include "backend/cpu/kernels/vectors/type_f64.h"
 
-#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
 
-#include "backend/cpu/kernels/type_f32.h"
+#include "backend/cpu/kernels/vectors/type_f32.h"
 
-#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
 
-#include "backend/cpu/kernels/type_f16.h"
+#include "backend/cpu/kernels/vectors/type_f16.h"
 
-#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
 
-#include "backend/cpu/kernels/type_bf16.h"
+#include "backend/cpu/kernels/vectors/type_bf16.h"
 
-#include "backend/cpu/kernels/epilogue_body.h"
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
 
 void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
                       int64_t col0, int64_t cols)

@@ -3,7 +3,7 @@
 #ifndef SPK_BACKEND_CPU_KERNELS_COST_H
 #define SPK_BACKEND_CPU_KERNELS_COST_H
 
-#include "backend/cpu/kernels/narrow_plan.h"
+#include "backend/cpu/kernels/tiles/narrow_plan.h"
 
 typedef struct cost_machine {
     double ghz, threads;

@@ -1,0 +1,103 @@
+/* The tiled gradients of attention for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
+#include <string.h>
+
+#include "backend/cpu/kernels/attention/attention_backward_plan.h"
+#include "type/half.h"
+
+#define PAIRED 0 /* as attention_types.h has them */
+#define TILES 0
+#define TURNED 1
+
+#define REAL double
+#define REAL_BITS 64
+#define T(name) name##_f64
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#include "backend/cpu/kernels/vectors/transpose.h"
+
+#include "backend/cpu/kernels/attention/attention_products.h"
+
+#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
+#undef REAL
+#undef REAL_BITS
+#undef T
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#include "backend/cpu/kernels/vectors/transpose.h"
+
+#include "backend/cpu/kernels/attention/attention_products.h"
+
+#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
+#undef STORED
+#undef S
+
+#define STORED uint16_t
+#define STORED_BF16 0
+#define S(name) name##_f16
+#include "backend/cpu/kernels/vectors/stored_half.h"
+
+#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
+#undef STORED_BF16
+#undef S
+
+#define STORED_BF16 1
+#define S(name) name##_bf16
+#include "backend/cpu/kernels/vectors/stored_half.h"
+
+#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    return backward_applicable(problem, device, BACKWARD_TUNED(ROW, params), why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    const int lanes = VECTOR_BYTES / (problem->compute == SPK_F64 ? 8 : 4);
+    return backward_cost(problem, device, BACKWARD_TUNED(ROW, params), lanes, VECTOR_BYTES > 16);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    const spk_problem *p = &bound->problem;
+    const backward_tunables tuned = BACKWARD_TUNED(ROW, &bound->params);
+    const backward_room room = backward_room_of(p, tuned);
+    const size_t element_bytes = p->compute == SPK_F64 ? sizeof(double) : sizeof(float);
+    bound->workspace_bytes =
+        (size_t)(backward_workers(p, bound->device, tuned) * room.elements + backward_arrays(p, bound->device, tuned) * room.sums) *
+        element_bytes;
+    return SPK_OK;
+}
+
+#define OF_DTYPE(name) (dtype == SPK_F64 ? name##_f64 : dtype == SPK_F16 ? name##_f16 : dtype == SPK_BF16 ? name##_bf16 : name##_f32)
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    const spk_problem *p = &bound->problem;
+    const backward_tunables tuned = BACKWARD_TUNED(ROW, &bound->params);
+    const spk_dtype dtype = p->operand[ATTENTION_Q].dtype;
+    const spk_parallel_body take = OF_DTYPE(take_some), put = OF_DTYPE(put_some);
+    backward_job job = {.bound = bound,
+                        .args = args,
+                        .tuned = tuned,
+                        .room = backward_room_of(p, tuned),
+                        .cut = attention_cut_of(p, tuned.tile),
+                        .workers = backward_workers(p, bound->device, tuned),
+                        .tasks = backward_tasks(p, tuned)};
+    (void)stream;
+    atomic_init(&job.next, 0);
+    spk_execute(&bound->device->executor, job.workers, take, &job);
+    if (tuned.shares > 1)
+        spk_execute(&bound->device->executor, spk_operand_heads(&p->operand[ATTENTION_K]) * ((p->n + BACKWARD_ROWS - 1) / BACKWARD_ROWS),
+                    put, &job);
+    return SPK_OK;
+}
+
+#define ATTENTION_BACKWARD_OPS                                                                                       \
+    {                                                                                                                \
+        .applicable = applicable, .predict_us = predict_us, .bind = bind, .run = run, .source_hash = SPK_SOURCE_HASH \
+    }

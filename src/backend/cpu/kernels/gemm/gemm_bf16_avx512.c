@@ -1,0 +1,65 @@
+/* gemm_bf16_avx512: D = epilogue(A B) in bfloat16 with float32 sums, with AVX512-BF16. Any sizes, layouts and epilogue. A and B are copied
+ * as pairs of numbers that are neighbours along K, for vdpbf16ps. Bound: the FMA units, which multiply twice as much as in float32. */
+#include <limits.h>
+#include <stdatomic.h>
+
+#include "backend/cpu/kernels/gemm/gemm_plan.h"
+#include "type/half.h"
+
+#define ROW gemm_bf16_avx512
+#define VECTOR_BYTES 64
+#define TILE_PAIRED 1
+
+#define REAL float
+#define REAL_BITS 32
+#define T(name) name##_f32
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
+#include "backend/cpu/kernels/tiles/tile_job.h"
+#include "backend/cpu/kernels/tiles/tile_micro.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
+#undef STORED
+#undef S
+
+#define STORED uint16_t
+#define STORED_BF16 1
+#define S(name) name##_bf16
+#include "backend/cpu/kernels/vectors/stored_half.h"
+
+#include "backend/cpu/kernels/vectors/epilogue_body.h"
+#include "backend/cpu/kernels/tiles/tile_pairs.h"
+
+#include "backend/cpu/kernels/gemm/gemm_tiles.h"
+
+static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
+{
+    if (problem->a.dtype != SPK_BF16)
+        *why = "it is for bf16";
+    return *why == NULL && gemm_applicable(problem, GEMM_TUNED(ROW, params), device, &machine_f32, why);
+}
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    return gemm_cost(problem, device, GEMM_TUNED(ROW, params), &machine_f32);
+}
+
+static spk_status bind(spk_bound *bound)
+{
+    return gemm_bind(bound, GEMM_TUNED(ROW, &bound->params), &machine_f32);
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    return gemm_execute_bf16(bound, args);
+}
+
+const spk_kernel_ops gemm_bf16_avx512_ops = {.applicable = applicable,
+                                             .predict_us = predict_us,
+                                             .bind = bind,
+                                             .unbind = gemm_unbind,
+                                             .run = run,
+                                             .batched = true,
+                                             .grouped = true,
+                                             .source_hash = SPK_SOURCE_HASH};

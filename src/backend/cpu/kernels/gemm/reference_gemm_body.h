@@ -1,0 +1,18 @@
+/* Template of the reference GEMM, for one ELEMENT of A and B, LOAD(element) as a REAL, and T(name). D, C, bias and residual have a dtype of
+ * their own. */
+
+/* Sums of D[i][j0 .. j0 + count). */
+static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums)
+{
+    const spk_problem *problem = &bound->problem;
+    const int64_t down = spk_operand_row_step(&problem->b), across = spk_operand_col_step(&problem->b),
+                  step = spk_operand_col_step(&problem->a);
+    const ELEMENT *a = (const ELEMENT *)args->a + i * spk_operand_row_step(&problem->a), *b = (const ELEMENT *)args->b + j0 * across;
+    for (int64_t j = 0; j < count; j++)
+        sums[j] = 0;
+    for (int64_t k = 0; k < problem->k; k++)
+        for (int64_t j = 0; j < count; j++)
+            sums[j] += LOAD(a[k * step]) * LOAD(b[k * down + j * across]);
+}
+
+#include "backend/cpu/kernels/tiles/reference_rows.h"

@@ -1,0 +1,20 @@
+/* reference_sddmm: values from the definition, plain loops in the compute type. Takes every problem; a block row is a task. Always
+ * valid. */
+#define REFERENCE_BODY "backend/cpu/kernels/sddmm/reference_sddmm_body.h"
+#include "backend/cpu/kernels/tiles/reference_row.h"
+
+static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
+{
+    (void)params;
+    const double threads = device->executor.threads > 0 ? device->executor.threads : 1;
+    return 5 + spk_problem_flops(problem) / 1000 / threads;
+}
+
+static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
+{
+    (void)stream;
+    run_product(bound, args);
+    return SPK_OK;
+}
+
+const spk_kernel_ops reference_sddmm_ops = {.applicable = applicable, .predict_us = predict_us, .run = run, .source_hash = SPK_SOURCE_HASH};

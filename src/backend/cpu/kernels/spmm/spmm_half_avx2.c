@@ -1,0 +1,10 @@
+/* spmm_half_avx2: D = epilogue(A_bsr B) in float16 and bfloat16 with float32 sums, with AVX2, FMA and F16C. Any block, layout,
+ * orientation, N and epilogue. Values are copied as float32, a block row or a tile's rows at a time; B is copied, too, or with PACK=0
+ * converted by the tiles where it lies. The register tiles are those of spmm_f32_avx2. PACK=2 lays the values out as the tiles read them.
+ * PACK=5 converts a few rows of B at a time into the first cache (tile_near.h). Bound: the FMA units from 16 x 16 blocks on; where N is
+ * small, the conversion. */
+#define ROW spmm_half_avx2
+#define VECTOR_BYTES 32
+#include "backend/cpu/kernels/spmm/tile_half_row.h"
+
+const spk_kernel_ops spmm_half_avx2_ops = TILE_OPS;
