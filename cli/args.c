@@ -10,7 +10,6 @@
 
 #include "base/c_locale.h"
 #include "cli.h"
-#include "help.h"
 #include "type/type.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)
@@ -355,7 +354,7 @@ int args_parse(args *a, int argc, char **argv)
         if (strcmp(argv[i], "--") == 0)
             break;
         else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            return help_command(a, argv[i][1] == '-');
+            return argv[i][1] == '-' ? ARGS_HELP : ARGS_SHORT_HELP;
     for (int i = 1; i < argc; i++) {
         if (open && strcmp(argv[i], "--") == 0) {
             open = false;

@@ -9,7 +9,13 @@
 
 #define ARGS_MAX_OPTIONS 128
 #define ARGS_MAX_OPERANDS 8
-#define ARGS_GO (-1) /* args_parse: go on with the command */
+
+/* What args_parse returns beside an exit code. */
+enum {
+    ARGS_GO = -1,        /* go on with the command */
+    ARGS_HELP = -2,      /* the command's help is wanted, */
+    ARGS_SHORT_HELP = -3 /* or that of one screen */
+};
 
 typedef struct args_block {
     int64_t rows, cols; /* 0: not given */
@@ -74,7 +80,7 @@ typedef struct args {
 /* Appends a titled group of options. */
 void args_add(args *a, const char *title, const args_option *options, int count);
 
-/* argv[0] is the command's name. ARGS_GO, or the exit code (0 after --help; 2 after a message). */
+/* argv[0] is the command's name. ARGS_GO, ARGS_HELP, ARGS_SHORT_HELP, or the exit code (2 after a message). */
 int args_parse(args *a, int argc, char **argv);
 
 /* Parsers for values that come from files too. They return false and leave *out alone on a bad text. */

@@ -8,6 +8,7 @@
 #include "base/c_locale.h"
 #include "base/free_memory.h"
 #include "files.h"
+#include "help.h"
 #include "output.h"
 #include "progress.h"
 
@@ -197,6 +198,12 @@ void cli_common_options(args *a, cli *app, unsigned heeds)
     a->brief = app->brief;
     a->visit = app->visit;
     a->visit_user = app->visit_user;
+}
+
+int cli_parse(args *a, int argc, char **argv)
+{
+    const int code = args_parse(a, argc, argv);
+    return code == ARGS_HELP || code == ARGS_SHORT_HELP ? help_command(a, code == ARGS_HELP) : code;
 }
 
 void cli_visit(cli *app, const cli_command *command, void (*visit)(void *user, const args *a))

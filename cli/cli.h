@@ -40,6 +40,9 @@ typedef struct cli {
 enum { HEEDS_THREADS = 1, HEEDS_DEVICE = 2, HEEDS_EFFORT = 4, HEEDS_BUDGET = 8, HEEDS_STORE = 16, HEEDS_KERNELS = 32, HEEDS_ALL = 63 };
 void cli_common_options(args *a, cli *app, unsigned heeds);
 
+/* Parses the command's options (args_parse), and prints its help where that is asked for. ARGS_GO, or the exit code. */
+int cli_parse(args *a, int argc, char **argv);
+
 /* Those given of them that choose a class and its store, each after a space: " --device cuda:0 --threads 2". The caller frees it. */
 char *cli_common_text(const cli *app);
 

@@ -41,7 +41,7 @@ static int parse(cli *app, bench_flags *f, int argc, char **argv)
     problem_options(&a, &f->problem);
     args_add(&a, "Race", race, 3);
     cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_EFFORT);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     f->problem.file = a.operand_count ? a.operands[0] : NULL;
     return code;
 }

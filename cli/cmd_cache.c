@@ -316,7 +316,7 @@ int cmd_cache(cli *app, int argc, char **argv)
     const args_option listed[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
     args_add(&a, "Listing", listed, 1);
     cli_common_options(&a, app, HEEDS_STORE);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;
     code = check_operands(app, &a);

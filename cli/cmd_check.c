@@ -110,7 +110,7 @@ static int parse(cli *app, check_flags *f, int argc, char **argv)
     };
     args_add(&a, "Check", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     free(operations);
     if (code != ARGS_GO)
         return code;

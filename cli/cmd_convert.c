@@ -39,7 +39,7 @@ static int parse(cli *app, convert_flags *f, args *a, int argc, char **argv)
     };
     args_add(a, "Conversion", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(a, app, 0);
-    int code = args_parse(a, argc, argv);
+    int code = cli_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
     if (f->by >= 0 && f->prune < 0)

@@ -25,7 +25,7 @@ int cmd_explain(cli *app, int argc, char **argv)
     problem_options(&a, &flags);
     args_add(&a, "Evidence", evidence, 1);
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_STORE | HEEDS_KERNELS);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;
     flags.file = a.operand_count ? a.operands[0] : NULL;

@@ -76,7 +76,7 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
     args_add(a, "Matrix", options, (int)(sizeof(options) / sizeof(*options)));
     args_add(a, "Mask", of_masks, GEN_MASK_OPTIONS);
     cli_common_options(a, app, 0);
-    int code = args_parse(a, argc, argv);
+    int code = cli_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
     if (!f->out)

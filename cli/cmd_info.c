@@ -373,7 +373,7 @@ int cmd_info(cli *app, int argc, char **argv)
               .examples = "sparsek info\nsparsek info --device cuda:0\nsparsek info --json -\n"};
     a.often = "device json";
     cli_common_options(&a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_STORE);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     if (code != ARGS_GO)
         return code;
     code = cli_open(app);

@@ -43,7 +43,7 @@ static int parse(cli *app, inspect_flags *f, args *a, int argc, char **argv)
     };
     args_add(a, "Inspection", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(a, app, HEEDS_THREADS | HEEDS_DEVICE | HEEDS_KERNELS);
-    return args_parse(a, argc, argv);
+    return cli_parse(a, argc, argv);
 }
 
 static int find_advice(cli *app, const spk_matrix *matrix, spk_block_advice *advice, int *count)

@@ -77,7 +77,7 @@ static int parse(cli *app, regret_flags *f, int argc, char **argv)
     };
     args_add(&a, "Regret", options, (int)(sizeof(options) / sizeof(*options)));
     cli_common_options(&a, app, HEEDS_ALL & ~HEEDS_STORE);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     if (code == ARGS_GO && f->list && (f->op || f->batch > 1))
         return cli_fail(app, EXIT_USAGE, "--from and %s exclude each other: the list says what is multiplied", f->op ? "--op" : "--batch");
     if (code == ARGS_GO && f->bundle && (app->effort != SPK_TUNE_MEASURE || app->budget_s > 0))

@@ -229,7 +229,7 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     args_add(a, "Product", options, count);
     a->why_unknown = why_unknown;
     cli_common_options(a, app, HEEDS_ALL);
-    int code = args_parse(a, argc, argv);
+    int code = cli_parse(a, argc, argv);
     if (code != ARGS_GO)
         return code;
     for (int i = 0; i < a->operand_count; i++)

@@ -35,7 +35,7 @@ static int parse(cli *app, tune_flags *f, int argc, char **argv)
     problem_options(&a, &f->problem);
     args_add(&a, "Tuning", tuning, 3);
     cli_common_options(&a, app, HEEDS_ALL);
-    int code = args_parse(&a, argc, argv);
+    int code = cli_parse(&a, argc, argv);
     f->problem.file = a.operand_count ? a.operands[0] : NULL;
     if (code == ARGS_GO && f->list && f->problem.file)
         return cli_fail(app, EXIT_USAGE, "--from and a FILE exclude each other");
