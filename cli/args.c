@@ -10,6 +10,7 @@
 
 #include "base/c_locale.h"
 #include "cli.h"
+#include "text.h"
 #include "type/type.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)

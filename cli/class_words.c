@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/c_locale.h"
-#include "cli.h"
 #include "operation.h"
+#include "text.h"
 
 typedef struct field {
     char text[64];

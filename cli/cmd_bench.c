@@ -3,8 +3,13 @@
 #include <string.h>
 #include <time.h>
 
+#include "command.h"
+#include "commands.h"
 #include "json.h"
+#include "messages.h"
 #include "result.h"
+#include "session.h"
+#include "text.h"
 
 typedef struct bench_flags {
     problem_flags problem;

@@ -1,6 +1,7 @@
 /* sparsek cache: looks at the store and moves it about. */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,12 +11,18 @@
 
 #include "base/c_locale.h"
 #include "class_words.h"
+#include "command.h"
+#include "commands.h"
 #include "files.h"
 #include "json.h"
+#include "messages.h"
 #include "output.h"
 #include "result.h"
+#include "session.h"
+#include "signals.h"
 #include "table.h"
 #include "term.h"
+#include "text.h"
 
 static const char about[] =
     "The store of what was learned.\n\n"

@@ -1,17 +1,24 @@
 /* sparsek check: every kernel row against the oracle on random problems; resumable. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 #include "check/check.h"
+#include "clock.h"
+#include "command.h"
+#include "commands.h"
 #include "json.h"
+#include "messages.h"
 #include "ordered.h"
 #include "output.h"
 #include "progress.h"
 #include "result.h"
-#include "stats.h"
+#include "session.h"
+#include "signals.h"
 #include "table.h"
 #include "term.h"
+#include "text.h"
 
 static const char about[] =
     "Differential test: draws random problems and runs every row of the kernel table that can compute them, with one\n"
@@ -217,9 +224,9 @@ static bool take_case(void *user, int64_t number, void *piece)
     }
     const bool goes_on = given->whole;
     check_result_release(&given);
-    if (goes_on && s->flags->resume && stats_now() - s->saved_at > 2) {
+    if (goes_on && s->flags->resume && clock_now_s() - s->saved_at > 2) {
         s->code = check_state_save(s->app, &s->file, &s->state);
-        s->saved_at = stats_now();
+        s->saved_at = clock_now_s();
     }
     return goes_on && s->code == EXIT_DONE;
 }
@@ -241,7 +248,7 @@ static int run_series(series *s)
 {
     ordered_work work = {
         .user = s, .begin = s->state.next, .end = end_of(s), .make = make_case, .take = take_case, .drop = drop_case, .wanted = is_wanted};
-    s->saved_at = stats_now();
+    s->saved_at = clock_now_s();
     s->code = check_setup_workers(&s->setup, &work.threads);
     if (s->code == EXIT_DONE)
         ordered_run(&work);
@@ -391,7 +398,7 @@ int cmd_check(cli *app, int argc, char **argv)
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code == EXIT_DONE) {
-        double started = stats_now();
+        double started = clock_now_s();
         check_state_find_absent(app->context, &s.state);
         check_catch_crashes();
         if (f.only_case >= 0)
@@ -404,7 +411,7 @@ int cmd_check(cli *app, int argc, char **argv)
         s.setup.row_count = s.state.row_count;
         code = run_series(&s);
         if (code == EXIT_DONE || code == EXIT_INTERRUPTED || s.lost)
-            code = finish(&s, stats_now() - started, code);
+            code = finish(&s, clock_now_s() - started, code);
     }
     check_setup_release(&s.setup);
     check_state_release(&s.state);

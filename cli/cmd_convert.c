@@ -1,11 +1,17 @@
 /* sparsek convert: reads a matrix file, re-blocks, prunes or casts it, writes another. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
+#include "commands.h"
 #include "json.h"
 #include "matrix.h"
+#include "messages.h"
 #include "problem.h"
 #include "progress.h"
+#include "session.h"
+#include "text.h"
 
 static const char about[] =
     "Reads IN and writes OUT; OUT's ending says its format: .mtx (Matrix Market), .smtx (positions only), .npy (dense),\n"

@@ -1,10 +1,15 @@
 /* sparsek explain: the stored evidence of a problem's class; runs nothing. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
+#include "commands.h"
 #include "json.h"
-#include "result.h"
+#include "messages.h"
+#include "session.h"
 #include "term.h"
+#include "text.h"
 #include "unmasked.h"
 
 static const char about[] =

@@ -1,12 +1,18 @@
 /* sparsek gen: writes a generated block-sparse matrix to a file. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
+#include "commands.h"
 #include "experts.h"
 #include "gen_mask.h"
 #include "json.h"
 #include "matrix.h"
+#include "messages.h"
 #include "progress.h"
+#include "session.h"
+#include "text.h"
 
 static const char about[] =
     "Generates a block-sparse matrix, the same bits on every machine for one seed, with normally distributed values.\n"

@@ -1,12 +1,18 @@
 /* sparsek info: the device, the vendor libraries, the kernels, the store. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "command.h"
+#include "commands.h"
 #include "json.h"
+#include "memory.h"
+#include "messages.h"
 #include "result.h"
+#include "session.h"
 #include "table.h"
-#include "term.h"
+#include "text.h"
 
 static const char about[] =
     "Shows the device (--device; the processor by default) and its facts, the devices that this machine has, the vendor\n"

@@ -1,18 +1,24 @@
 /* sparsek inspect: what a matrix file holds, how it would block, and what that is estimated to gain. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
 #include "base/free_memory.h"
+#include "command.h"
+#include "commands.h"
 #include "inspect.h"
 #include "json.h"
 #include "matrix.h"
+#include "messages.h"
 #include "output.h"
 #include "problem.h"
 #include "progress.h"
+#include "session.h"
 #include "spy.h"
 #include "table.h"
 #include "term.h"
+#include "text.h"
 
 static const char about[] =
     "Shows shape and structure of a matrix, the fill-in at each block size (stored elements over entries), how uneven\n"

@@ -1,19 +1,25 @@
 /* sparsek regret: how far what default tuning chooses is from the best of all candidates, on problems it has not seen; resumable. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "command.h"
+#include "commands.h"
 #include "device_memory.h"
 #include "json.h"
 #include "listed.h"
+#include "memory.h"
+#include "messages.h"
 #include "output.h"
 #include "progress.h"
-#include "random.h"
 #include "regret.h"
 #include "regret_trial.h"
 #include "result.h"
 #include "resume.h"
+#include "session.h"
+#include "signals.h"
 #include "stats.h"
 #include "table.h"
 

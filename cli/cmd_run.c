@@ -1,13 +1,19 @@
 /* sparsek run: computes on files, written like the inputs. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "command.h"
+#include "commands.h"
 #include "files.h"
 #include "json.h"
 #include "matrix.h"
+#include "messages.h"
 #include "run.h"
+#include "session.h"
+#include "text.h"
 
 static const char about[] =
     "Multiplies the block-sparse matrix of file A with the dense matrix of file B and writes the product:\n"

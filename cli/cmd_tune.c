@@ -1,8 +1,15 @@
 /* sparsek tune: tunes one problem, or the problems of a list, and keeps the answers in the store. */
+#include <stdio.h>
+
+#include "command.h"
+#include "commands.h"
 #include "json.h"
 #include "listed.h"
+#include "messages.h"
 #include "progress.h"
 #include "result.h"
+#include "session.h"
+#include "signals.h"
 
 typedef struct tune_flags {
     problem_flags problem;

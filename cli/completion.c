@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "help.h"
+#include "messages.h"
+#include "text.h"
 
 #define MATRIX_ENDINGS "mtx|smtx|npy|safetensors"
 

@@ -2,7 +2,7 @@
 #ifndef SPARSEK_CLI_COMPLETION_H
 #define SPARSEK_CLI_COMPLETION_H
 
-#include "cli.h"
+#include "command.h"
 
 /* Prints the script for a shell of COMPLETION_SHELLS. Returns the exit code. */
 int completion_print(cli *app, const cli_command *commands, int count, const char *shell);

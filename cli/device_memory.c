@@ -1,8 +1,11 @@
 /* Operands on a device with memory of its own. */
 #include "device_memory.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "memory.h"
 
 bool device_is_far(spk_context *context)
 {

@@ -2,7 +2,10 @@
 #ifndef SPARSEK_CLI_DEVICE_MEMORY_H
 #define SPARSEK_CLI_DEVICE_MEMORY_H
 
-#include "cli.h"
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <sparsek/sparsek.h>
 
 enum { DEVICE_GUARD_BYTES = 256, DEVICE_GUARD = 0xA7 };
 

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory.h"
+#include "messages.h"
+
 static const int64_t MOST = 1 << 30;
 
 /* A number at *text, which goes on behind it. */

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 
 #include "matrix.h"
+#include "memory.h"
+#include "messages.h"
+#include "text.h"
 
 typedef struct used_file {
     file_use use;
@@ -15,7 +18,6 @@ typedef struct used_file {
 
 static used_file *files;
 static size_t count;
-static bool stdout_taken;
 
 static bool is_stream(const char *path)
 {
@@ -87,7 +89,8 @@ int files_add(const cli *app, file_use use, const char *option, const char *path
     free(files);
     files = more;
     files[count++] = (used_file){use, cli_format("%s", option), cli_format("%s", path)};
-    stdout_taken = stdout_taken || (is_output(use) && is_stream(path));
+    if (is_output(use) && is_stream(path))
+        cli_takes_stdout();
     return EXIT_DONE;
 }
 
@@ -109,9 +112,4 @@ const char *files_output(const char *path)
 bool files_is_stdout(const char *path)
 {
     return strcmp(files_output(path), "/dev/stdout") == 0;
-}
-
-bool files_take_stdout(void)
-{
-    return stdout_taken;
 }

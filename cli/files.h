@@ -25,7 +25,4 @@ bool files_same(const char *a, const char *b);
 
 bool files_is_stdout(const char *path); /* "-" or "/dev/stdout" */
 
-/* A matrix or a result goes to standard output: the text stays out. */
-bool files_take_stdout(void);
-
 #endif

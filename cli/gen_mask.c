@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "experts.h"
+#include "messages.h"
 
 void gen_mask_options(args_option *options, mask_flags *f)
 {

@@ -8,6 +8,7 @@
 
 #include "base/c_locale.h"
 #include "term.h"
+#include "text.h"
 
 enum { NARROW = 72, INDENT_NARROW = 6, INDENT_SHORT = 24, INDENT_WHOLE = 28, SHORT_TEXT = 54 };
 

@@ -2,7 +2,7 @@
 #ifndef SPARSEK_CLI_HELP_H
 #define SPARSEK_CLI_HELP_H
 
-#include "cli.h"
+#include "command.h"
 
 /* Prints a command's help: the whole of it, or one screen with the options that are used most. Returns the exit code. */
 int help_command(const args *a, bool whole);

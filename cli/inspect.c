@@ -1,13 +1,18 @@
 /* What `inspect` finds out about a matrix: structure from CSR, gain from the cost model. */
 #include "inspect.h"
-#include "values.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "matrix.h"
+#include "memory.h"
+#include "messages.h"
 #include "problem.h"
+#include "text.h"
+#include "values.h"
 
 static double value_at(const spk_matrix_desc *d, int64_t i)
 {

@@ -2,6 +2,7 @@
 #ifndef SPARSEK_CLI_INSPECT_H
 #define SPARSEK_CLI_INSPECT_H
 
+#include "args.h"
 #include "cli.h"
 
 typedef struct inspect_structure {

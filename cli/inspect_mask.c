@@ -1,13 +1,16 @@
 /* `inspect` on a mask, which has blocks and no values: what it keeps, how evenly, a picture of the blocks. */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/c_locale.h"
 #include "inspect.h"
 #include "json.h"
 #include "matrix.h"
+#include "messages.h"
 #include "problem.h"
 #include "spy.h"
 #include "term.h"
+#include "text.h"
 
 typedef struct mask_facts {
     int64_t rows, cols, shortest, longest, empty_rows; /* of blocks; rows of the grid */

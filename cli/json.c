@@ -3,14 +3,17 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/c_locale.h"
 #include "base/json_text.h"
+#include "messages.h"
 #include "output.h"
 #include "progress.h"
+#include "text.h"
 
 static void no_memory(void)
 {

@@ -8,6 +8,9 @@
 #include "base/json_text.h"
 #include "files.h"
 #include "json.h"
+#include "memory.h"
+#include "messages.h"
+#include "text.h"
 
 /* The file's own array, or one gathered from the results of a bench. A new reference; NULL after a message. */
 static json_t *array_of(cli *app, const char *path, int *code)

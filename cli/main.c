@@ -1,16 +1,21 @@
 /* sparsek: finds the subcommand and runs it. */
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli.h"
+#include "commands.h"
 #include "completion.h"
 #include "help.h"
 #include "manual.h"
 #include "matrix.h"
+#include "messages.h"
 #include "output.h"
 #include "progress.h"
+#include "session.h"
+#include "signals.h"
+#include "text.h"
 
 static const cli_command commands[] = {
     {"info", "CPU, threads, vendor libraries, kernels, store", cmd_info},

@@ -6,9 +6,12 @@
 
 #include "base/c_locale.h"
 #include "files.h"
+#include "messages.h"
 #include "output.h"
 #include "problem.h"
 #include "progress.h"
+#include "signals.h"
+#include "text.h"
 #include "values.h"
 
 matrix_file matrix_file_of(const char *path)

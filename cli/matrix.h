@@ -2,6 +2,7 @@
 #ifndef SPARSEK_CLI_MATRIX_H
 #define SPARSEK_CLI_MATRIX_H
 
+#include "args.h"
 #include "cli.h"
 
 /* The kinds of file; how a file's name ends (large letters or small), and what is written to the output: --format, else by the name. */

@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "memory.h"
+#include "text.h"
 
 static operation table[OPERATION_MOST];
 static int table_count = -1;

@@ -3,6 +3,7 @@
 #define SPARSEK_CLI_OPERATION_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include <sparsek/sparsek.h>
 

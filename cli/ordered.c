@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "cli.h"
+#include "memory.h"
 
 enum { MOST_THREADS = 64, AHEAD = 4, STACK_BYTES = 16 << 20 }; /* pieces ahead of the one to be taken, for each thread; compilers recurse */
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -12,6 +13,10 @@
 #include "base/c_locale.h"
 #include "base/temporary.h"
 #include "files.h"
+#include "memory.h"
+#include "messages.h"
+#include "signals.h"
+#include "text.h"
 
 typedef struct aside_file {
     char *name, *target; /* what is written, and what it replaces in the end */

@@ -1,10 +1,14 @@
 /* From flags to a pattern and the description of a problem; what the flags leave open comes from the file or the generator. */
 #include "problem.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "command.h"
 #include "matrix.h"
+#include "messages.h"
+#include "text.h"
 
 enum { MOST_MATRIX = 16 };
 

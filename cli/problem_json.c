@@ -5,7 +5,9 @@
 #include "base/c_locale.h"
 #include "base/json_text.h"
 #include "json.h"
+#include "messages.h"
 #include "problem.h"
+#include "text.h"
 
 /* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact" ("factor" where the residual multiplies). NULL: the
  * operation has no epilogue. */

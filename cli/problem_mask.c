@@ -1,9 +1,9 @@
 /* An optional pattern: a mask of blocks, in lists one below the other. */
-#include "problem.h"
-
 #include <stdlib.h>
 
-#include "matrix.h"
+#include "messages.h"
+#include "problem.h"
+#include "text.h"
 
 /* What describes a generated pattern; NULL: nothing does. */
 static const char *of_generated(const problem_flags *f)

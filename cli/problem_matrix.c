@@ -1,10 +1,11 @@
 /* The matrix of a problem: from a file, or generated. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experts.h"
 #include "files.h"
-#include "matrix.h"
+#include "messages.h"
 #include "problem.h"
 #include "progress.h"
 

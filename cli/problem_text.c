@@ -1,8 +1,10 @@
 /* A problem in words: a sentence, and the options that make it again. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "problem.h"
+#include "text.h"
 #include "type/type.h"
 
 /* What is appended to as it grows; freed by who made it. */

@@ -1,12 +1,14 @@
 /* Progress on stderr: "[done/total] what", drawn at most ten times a second. */
 #include "progress.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "stats.h"
+#include "clock.h"
 #include "term.h"
+#include "text.h"
 
 static bool drawn;
 static double drawn_at;
@@ -22,7 +24,7 @@ bool progress_wanted(const cli *app)
 void progress_step(void *user, int64_t done, int64_t total, const char *what)
 {
     const cli *app = user;
-    double now = stats_now();
+    double now = clock_now_s();
     if (!progress_wanted(app) || (drawn && now - drawn_at < 0.1))
         return;
     char line[256];
@@ -49,11 +51,11 @@ void progress_part(int64_t at, int64_t count)
 {
     part[0] = '\0';
     if (at == 0)
-        parts_begun_at = stats_now();
+        parts_begun_at = clock_now_s();
     if (count < 2 || at >= count)
         return;
     const int used = snprintf(part, sizeof(part), "problem %lld of %lld", (long long)at + 1, (long long)count);
-    const double left_s = at > 0 ? (stats_now() - parts_begun_at) / (double)at * (double)(count - at) : 0;
+    const double left_s = at > 0 ? (clock_now_s() - parts_begun_at) / (double)at * (double)(count - at) : 0;
     const double unit_s = left_s >= 5400 ? 3600 : left_s >= 90 ? 60 : 1;
     const char *unit = unit_s == 3600 ? "h" : unit_s == 60 ? "min" : "s";
     if (left_s > 0)

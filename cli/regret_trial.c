@@ -4,8 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
+#include "memory.h"
+#include "messages.h"
 #include "result.h"
+#include "session.h"
+#include "signals.h"
 #include "stats.h"
+#include "text.h"
 
 void regret_trial_end(cli *app, trial *t)
 {
@@ -38,9 +44,9 @@ int regret_trial_tune(cli *app, trial *t, spk_effort effort, double budget_s, tu
     t->p.options.effort = effort;
     t->p.options.budget_s = budget_s;
     t->p.options.fresh = 1; /* the bundle may know the class */
-    double start = stats_now();
+    double start = clock_now_s();
     spk_status status = problem_tune(app, &t->p, &report);
-    out->seconds = stats_now() - start;
+    out->seconds = clock_now_s() - start;
     if (status == SPK_OK)
         status = result_from_report(report, false, &r);
     for (int i = 0; i < r.count; i++) {
@@ -114,7 +120,7 @@ static int race_promising(cli *app, trial *t, const regret_search *search, const
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     promise *all = NULL;
     result r = {.chosen = -1};
-    double start = stats_now();
+    double start = clock_now_s();
     *out = (tuned){0};
     t->p.options.budget_s = 0;
     spk_status status = spk_list(app->context, t->p.pattern, &t->p.given, &t->p.options, &list);
@@ -141,7 +147,7 @@ static int race_promising(cli *app, trial *t, const regret_search *search, const
     spk_report_destroy(&list);
     spk_report_destroy(&report);
     result_release(&r);
-    out->seconds = stats_now() - start;
+    out->seconds = clock_now_s() - start;
     return cli_status(app, NULL, status, NULL);
 }
 

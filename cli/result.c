@@ -1,11 +1,14 @@
 /* Results: copies of reports, their order and their ratios. */
 #include "result.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "memory.h"
 #include "stats.h"
+#include "text.h"
 
 static char *copied(const char *text)
 {

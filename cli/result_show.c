@@ -1,11 +1,14 @@
 /* Results as JSON and as text. */
-#include <string.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "command.h"
 #include "json.h"
 #include "result.h"
 #include "table.h"
 #include "term.h"
+#include "text.h"
 
 static json_t *rate(double flops, double median_us)
 {

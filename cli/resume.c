@@ -7,7 +7,9 @@
 
 #include "base/json_text.h"
 #include "json.h"
+#include "messages.h"
 #include "random.h"
+#include "text.h"
 
 resume resume_make(const char *path, const char *what, uint64_t seed, json_t *settings)
 {

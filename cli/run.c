@@ -5,10 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
+#include "command.h"
 #include "device_memory.h"
 #include "matrix.h"
+#include "memory.h"
+#include "messages.h"
 #include "problem.h"
-#include "stats.h"
+#include "text.h"
 #include "values.h"
 
 /* ------------------------------------------------------------------------------------------------ what may be given */
@@ -429,12 +433,12 @@ static spk_status run_plan(cli *app, run_data *r, operation_struct *given)
         status = device_arrays_in(app->context, all, count);
     for (int i = 0; i < count; i++)
         operation_set_pointer(r->op, given, i, pointers[i]);
-    const double start = stats_now();
+    const double start = clock_now_s();
     if (status == SPK_OK)
         status = spk_run(r->plan, given, NULL);
     if (status == SPK_OK && far)
         status = spk_synchronize(app->context, NULL);
-    r->run_us = 1e6 * (stats_now() - start);
+    r->run_us = 1e6 * (clock_now_s() - start);
     return far ? device_arrays_out(app->context, all, count, status) : status;
 }
 

@@ -2,7 +2,8 @@
 #ifndef SPARSEK_CLI_RUN_H
 #define SPARSEK_CLI_RUN_H
 
-#include "problem.h"
+#include "cli.h"
+#include "settings.h"
 
 enum { RUN_MOST_SLOTS = 8, RUN_MOST_SCALARS = 8, RUN_MOST_OUTPUTS = 8, RUN_MOST_INPUTS = ARGS_MAX_OPERANDS };
 

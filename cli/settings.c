@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "text.h"
 
 /* The type of what a file holds; it is the default of this one. */
 static const char matrix_dtype[] = "dtype";

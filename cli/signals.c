@@ -1,5 +1,7 @@
 /* Signals: the first asks the work to end, the second ends the program, and so does the first where nothing has heeded it in time: a
  * single run of a large problem cannot be stopped. */
+#include "signals.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -139,14 +141,11 @@ void cli_catch_signals(void)
     signal(SIGXFSZ, SIG_IGN); /* a file that grows too large is a failed write */
 }
 
-void cli_interrupt_ends(const cli *app, bool at_once)
+bool cli_signal_ends(bool at_once, bool says)
 {
-    says_so = !app->quiet;
+    says_so = says;
     ends_at_once = at_once;
-    if (at_once && interruptions) {
-        cli_note(app, "interrupted");
-        exit(EXIT_INTERRUPTED);
-    }
+    return interruptions != 0;
 }
 
 bool cli_interrupted(void)

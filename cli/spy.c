@@ -2,10 +2,13 @@
 #include "spy.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "memory.h"
+#include "messages.h"
 #include "output.h"
 #include "term.h"
 

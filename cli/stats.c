@@ -3,9 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "cli.h"
+#include "memory.h"
 
 static int ascending(const void *a, const void *b)
 {
@@ -44,11 +43,4 @@ double stats_ratio(const double *over, const double *under, int64_t count, int64
     free(ratios);
     *pairs = kept;
     return median;
-}
-
-double stats_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }

@@ -13,7 +13,4 @@ int64_t stats_ratios(const double *over, const double *under, int64_t count, dou
 /* The median of over[i] / under[i] over the pairs where both are positive; *pairs says how many. 0 for none. */
 double stats_ratio(const double *over, const double *under, int64_t count, int64_t *pairs);
 
-/* Seconds of a steady clock. */
-double stats_now(void);
-
 #endif

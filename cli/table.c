@@ -9,8 +9,9 @@
 #include <unistd.h>
 
 #include "base/c_locale.h"
-#include "cli.h"
+#include "memory.h"
 #include "term.h"
+#include "text.h"
 
 enum { MAX_COLUMNS = 12, MIN_STRETCH = 8, MAX_BAR = 18, REMARK_INDENT = 4 };
 

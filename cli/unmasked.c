@@ -1,11 +1,13 @@
 /* What a mask costs against the same problem without one: as the store knows both, else as the cost model has them. */
 #include "unmasked.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "json.h"
 #include "term.h"
+#include "text.h"
 
 /* The least predicted time of what may win; 0: none has one. */
 static double predicted(const cli *app, const problem *p)

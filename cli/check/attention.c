@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "check/draw.h"
+#include "memory.h"
 #include "values.h"
 
 /* Lengths beside multiples of a tile's height among them. */

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "check/draw.h"
-#include "values.h"
 #include "type/type.h"
+#include "values.h"
 
 enum { MOST_POWER = 96, COMMON = 512 }; /* gradients have the size of scores, and float32 ends at 2^128; squared, what exact scores share */
 

@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 
 #include "check/state.h"
-#include "cli.h"
 #include "operation.h"
 #include "random.h"
 

@@ -1,5 +1,6 @@
 /* A kernel that faults takes the program with it: says which one it was, and how to run it again. */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -5,8 +5,9 @@
 #include <string.h>
 
 #include "check/check.h"
-#include "values.h"
+#include "memory.h"
 #include "type/type.h"
+#include "values.h"
 
 static void write_element(spk_dtype dtype, void *array, int64_t index, double value)
 {

@@ -1,8 +1,13 @@
 /* One case of `check`: its candidates, row by row, into a result of its own. Several threads may be at several cases. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "check/check.h"
+#include "memory.h"
+#include "messages.h"
+#include "session.h"
+#include "text.h"
 
 enum { MAX_CHOICES = 1024 };
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -9,8 +10,9 @@
 #include "base/c_locale.h"
 #include "check/check.h"
 #include "device_memory.h"
-#include "values.h"
+#include "memory.h"
 #include "type/type.h"
+#include "values.h"
 
 enum { GUARD_BYTES = 256, GUARD = 0xA7 };
 

@@ -1,10 +1,11 @@
 /* What `check` has seen so far; kept in a file where the run shall be resumable. */
 #include "check/state.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "json.h"
-#include "operation.h"
+#include "messages.h"
 #include "result.h"
 
 static bool listed(const char *names, const char *name)

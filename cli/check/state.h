@@ -4,7 +4,6 @@
 
 #include <jansson.h>
 
-#include "cli.h"
 #include "resume.h"
 
 enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "check/check.h"
+#include "text.h"
 
 static void append(char **text, char *more)
 {
