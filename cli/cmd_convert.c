@@ -8,7 +8,6 @@
 #include "json.h"
 #include "matrix.h"
 #include "messages.h"
-#include "problem.h"
 #include "progress.h"
 #include "session.h"
 #include "text.h"
@@ -125,7 +124,7 @@ int cmd_convert(cli *app, int argc, char **argv)
     cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL;
     if (code == EXIT_DONE)
-        code = problem_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
+        code = matrix_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
     char *before = matrix_text(matrix), *after = NULL;

@@ -12,7 +12,6 @@
 #include "matrix.h"
 #include "messages.h"
 #include "output.h"
-#include "problem.h"
 #include "progress.h"
 #include "session.h"
 #include "spy.h"
@@ -77,7 +76,7 @@ static void print_advice(const spk_block_advice *advice, int count, int best)
     char block[24];
     for (int i = 0; i < count; i++) {
         table_row(t, i == best ? TABLE_GOOD : TABLE_PLAIN);
-        table_cell(t, 0, "%s%s", i == best ? "> " : "  ", problem_block_text(block, advice[i].block_rows, advice[i].block_cols));
+        table_cell(t, 0, "%s%s", i == best ? "> " : "  ", matrix_block_text(block, advice[i].block_rows, advice[i].block_cols));
         table_cell(t, 1, "%lld", (long long)advice[i].nnzb);
         table_cell(t, 2, "%.3g", 100 * advice[i].density);
         table_cell(t, 3, "%.2f", advice[i].fill);
@@ -162,7 +161,7 @@ static void print_estimate(const inspect_estimate *e)
     number_text(e->dense_us, " us", dense, sizeof(dense));
     number_text(e->sparse_us > 0 ? e->dense_us / e->sparse_us : 0, "", ratio, sizeof(ratio));
     putchar('\n');
-    problem_block_text(block, e->block_rows, e->block_cols);
+    matrix_block_text(block, e->block_rows, e->block_cols);
     char *text;
     if (e->sparse_us > 0 && e->dense_us > 0)
         text = cli_format(
@@ -263,7 +262,7 @@ int cmd_inspect(cli *app, int argc, char **argv)
     cli_interrupt_ends(app, true);
     spk_matrix *matrix = NULL, *csr = NULL;
     if (code == EXIT_DONE)
-        code = problem_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
+        code = matrix_read(app, a.operands[0], f.tensor, f.cols, SPK_DTYPE_DEFAULT, &matrix);
     if (code)
         return code;
     const spk_matrix_desc view = matrix_view(matrix);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "matrix.h"
+#include "matrix_file.h"
 #include "memory.h"
 #include "messages.h"
 #include "text.h"

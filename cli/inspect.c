@@ -10,7 +10,6 @@
 #include "matrix.h"
 #include "memory.h"
 #include "messages.h"
-#include "problem.h"
 #include "text.h"
 #include "values.h"
 
@@ -146,9 +145,8 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     char text[24];
     char *file = cli_quoted(path), *name = cli_quoted(tensor ? tensor : "");
     char *sized = cols ? cli_format(" --cols %lld", (long long)cols) : cli_format("%s", "");
-    e.command =
-        cli_format("sparsek bench %s%s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "",
-                   tensor ? name : "", sized, problem_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
+    e.command = cli_format("sparsek bench %s%s%s%s --block %s --n %lld --dtype %s --assume-finite", file, tensor ? " --tensor " : "",
+                           tensor ? name : "", sized, matrix_block_text(text, block.rows, block.cols), (long long)n, spk_dtype_name(dtype));
     free(sized);
     free(file);
     free(name);

@@ -9,7 +9,7 @@
 #include "completion.h"
 #include "help.h"
 #include "manual.h"
-#include "matrix.h"
+#include "matrix_file.h"
 #include "messages.h"
 #include "output.h"
 #include "progress.h"

@@ -1,6 +1,7 @@
 /* Steps that several commands take with matrix files. */
 #include "matrix.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,43 +9,29 @@
 #include "files.h"
 #include "messages.h"
 #include "output.h"
-#include "problem.h"
 #include "progress.h"
 #include "signals.h"
 #include "text.h"
 #include "values.h"
 
-matrix_file matrix_file_of(const char *path)
+int matrix_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix)
 {
-    static const char *const endings[] = {"", ".mtx", ".smtx", ".npy", ".safetensors"};
-    size_t length = strlen(path);
-    for (int i = 1; i < 5; i++)
-        if (spk_ends_with(path, length, endings[i]))
-            return (matrix_file)i;
-    return MATRIX_FILE_UNKNOWN;
+    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .cols = cols, .dtype = dtype};
+    int code = files_add(app, FILE_READ, "the input", path);
+    if (code)
+        return code;
+    spk_status status = spk_matrix_read(app->context, files_input(path), &options, matrix);
+    if (status == SPK_OK)
+        return EXIT_DONE;
+    const char *message = spk_last_error(app->context);
+    code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
+    /* the library's message names the file in most cases */
+    return strstr(message, files_input(path)) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
 }
 
 matrix_file matrix_output_file(const cli *app, const char *path)
 {
     return app->format ? (matrix_file)app->format : matrix_file_of(path);
-}
-
-static bool is_compressed(const char *path)
-{
-    return spk_ends_with(path, strlen(path), ".gz");
-}
-
-matrix_file matrix_input_file(const char *path)
-{
-    char *name = cli_format("%.*s", (int)strlen(path) - (is_compressed(path) ? 3 : 0), path);
-    const matrix_file file = matrix_file_of(name);
-    free(name);
-    return file;
-}
-
-bool matrix_is_name(const char *path)
-{
-    return matrix_input_file(path) != MATRIX_FILE_UNKNOWN;
 }
 
 int matrix_check_tensor(const cli *app, const char *option, const char *tensor, matrix_file file, const char *path)
@@ -58,7 +45,7 @@ int matrix_check_output(const cli *app, const char *path)
 {
     if (matrix_output_file(app, path) == MATRIX_FILE_UNKNOWN && files_is_stdout(path))
         return cli_fail(app, EXIT_USAGE, "%s: which format? --format mtx, smtx, npy or safetensors", path);
-    if (is_compressed(path) && matrix_is_name(path))
+    if (matrix_is_compressed(path) && matrix_is_name(path))
         return cli_fail(app, EXIT_USAGE, "%s: compressed files are read, not written; pipe '-o -' through gzip", path);
     if (matrix_output_file(app, path) == MATRIX_FILE_UNKNOWN)
         return cli_fail(app, EXIT_USAGE, "%s: no known format; the name must end in .mtx, .smtx, .npy or .safetensors", path);
@@ -94,6 +81,34 @@ const char *matrix_format_name(spk_format format)
     return (unsigned)format < 5 ? names[format] : "";
 }
 
+int matrix_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
+{
+    spk_block_advice advice[32];
+    int count = 32;
+    for (int i = 0; i < count; i++)
+        advice[i] = (spk_block_advice){SPK_SIZED(spk_block_advice)};
+    spk_status status = spk_matrix_advise(app->context, matrix, advice, &count);
+    if (status != SPK_OK)
+        return cli_status(app, NULL, status, "block advice");
+    *block = (args_block){1, 1};
+    double best = 0;
+    for (int i = 0; i < count; i++)
+        if (best == 0 || advice[i].score < best) {
+            best = advice[i].score;
+            *block = (args_block){advice[i].block_rows, advice[i].block_cols};
+        }
+    return EXIT_DONE;
+}
+
+const char *matrix_block_text(char *buffer, int64_t rows, int64_t cols)
+{
+    if (rows == cols)
+        snprintf(buffer, 24, "%lld", (long long)rows);
+    else
+        snprintf(buffer, 24, "%lldx%lld", (long long)rows, (long long)cols);
+    return buffer;
+}
+
 char *matrix_text(const spk_matrix *matrix)
 {
     spk_matrix_desc d = matrix_view(matrix);
@@ -103,7 +118,7 @@ char *matrix_text(const spk_matrix *matrix)
          *text;
     if (d.format == SPK_BSR)
         text = cli_format("%s, %lld %s of %s%s", shape, (long long)d.nnz, d.nnz == 1 ? "block" : "blocks",
-                          problem_block_text(block, d.block_rows, d.block_cols), d.pattern_only ? ", no values" : "");
+                          matrix_block_text(block, d.block_rows, d.block_cols), d.pattern_only ? ", no values" : "");
     else if (d.format == SPK_DENSE)
         text = cli_format("%s", shape);
     else
@@ -184,10 +199,10 @@ int matrix_fit(cli *app, const char *path, bool pattern_only, spk_matrix **matri
     if (file == MATRIX_FILE_SAFETENSORS && format != SPK_BSR && format != SPK_DENSE) {
         args_block block;
         char text[24];
-        code = problem_advised_block(app, *matrix, &block);
+        code = matrix_advised_block(app, *matrix, &block);
         if (code)
             return code;
-        cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+        cli_note(app, "--block not given: taking the advised %s", matrix_block_text(text, block.rows, block.cols));
         return matrix_take(app, spk_matrix_to_bsr(app->context, *matrix, block.rows, block.cols, SPK_ROW_MAJOR, &made), "making it BSR",
                            matrix, &made);
     }

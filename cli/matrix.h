@@ -4,22 +4,20 @@
 
 #include "args.h"
 #include "cli.h"
+#include "matrix_file.h"
 
-/* The kinds of file; how a file's name ends (large letters or small), and what is written to the output: --format, else by the name. */
-typedef enum matrix_file { MATRIX_FILE_UNKNOWN, MATRIX_FILE_MTX, MATRIX_FILE_SMTX, MATRIX_FILE_NPY, MATRIX_FILE_SAFETENSORS } matrix_file;
 /* How many columns a matrix has that does not tell, as a layer of a model. */
 #define MATRIX_COLS_OPTION(to, file)                                                                                              \
     {                                                                                                                             \
         "cols", 0, ARGS_INT, to, "COLS", 1, 2147483647,                                                                           \
             "columns of the matrix in " file ", where it does not tell: a layer of a safetensors model (default: by config.json)" \
     }
-#define MATRIX_FORMATS "ending|mtx|smtx|npy|safetensors"
-matrix_file matrix_file_of(const char *path);
-matrix_file matrix_output_file(const cli *app, const char *path);
 
-/* The name is one of a matrix, compressed or not; of which kind. */
-bool matrix_is_name(const char *path);
-matrix_file matrix_input_file(const char *path);
+/* Reads a matrix file: message and exit code on failure. */
+int matrix_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix);
+
+/* What is written to the output: --format, else by the name. */
+matrix_file matrix_output_file(const cli *app, const char *path);
 
 /* EXIT_USAGE after a message where an option names a tensor (NULL: it does not) and the file has none. */
 int matrix_check_tensor(const cli *app, const char *option, const char *tensor, matrix_file file, const char *path);
@@ -43,6 +41,12 @@ spk_matrix_desc matrix_view(const spk_matrix *matrix);
 /* The pattern of a BSR matrix, for values of any dtype. */
 spk_status matrix_pattern(spk_context *context, const spk_matrix *bsr, spk_pattern **pattern);
 const char *matrix_format_name(spk_format format);
+
+/* The block that spk_matrix_advise scores best; {1, 1} for an empty list. Returns an exit code. */
+int matrix_advised_block(cli *app, const spk_matrix *matrix, args_block *block);
+
+/* "32" or "64x32" for a block, into a buffer of 24 bytes. */
+const char *matrix_block_text(char *buffer, int64_t rows, int64_t cols);
 
 /* "BSR 4884 x 4884 f64, 8136 blocks of 3x3" */
 char *matrix_text(const spk_matrix *matrix);

@@ -116,13 +116,4 @@ spk_status problem_tune(const cli *app, const problem *p, spk_report **report);
 spk_status problem_explain(const cli *app, const problem *p, spk_report **report);
 spk_status problem_race(const cli *app, const problem *p, const spk_race_options *race, spk_report **report);
 
-/* The block that spk_matrix_advise scores best; {1, 1} for an empty list. Returns an exit code. */
-int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block);
-
-/* Reads a matrix file: message and exit code on failure. */
-int problem_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix);
-
-/* "32" or "64x32" for a block, into a buffer of 24 bytes. */
-const char *problem_block_text(char *buffer, int64_t rows, int64_t cols);
-
 #endif

@@ -1,58 +1,14 @@
 /* The matrix of a problem: from a file, or generated. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "experts.h"
-#include "files.h"
+#include "matrix.h"
 #include "messages.h"
 #include "problem.h"
 #include "progress.h"
 
 static const args_cells default_cells = {10, 10, 10};
-
-const char *problem_block_text(char *buffer, int64_t rows, int64_t cols)
-{
-    if (rows == cols)
-        snprintf(buffer, 24, "%lld", (long long)rows);
-    else
-        snprintf(buffer, 24, "%lldx%lld", (long long)rows, (long long)cols);
-    return buffer;
-}
-
-int problem_read(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, spk_matrix **matrix)
-{
-    spk_read_options options = {SPK_SIZED(spk_read_options), .tensor = tensor, .cols = cols, .dtype = dtype};
-    int code = files_add(app, FILE_READ, "the input", path);
-    if (code)
-        return code;
-    spk_status status = spk_matrix_read(app->context, files_input(path), &options, matrix);
-    if (status == SPK_OK)
-        return EXIT_DONE;
-    const char *message = spk_last_error(app->context);
-    code = status == SPK_ERR_ARGUMENT || status == SPK_ERR_UNSUPPORTED ? EXIT_INPUT : cli_exit_code(status);
-    /* the library's message names the file in most cases */
-    return strstr(message, files_input(path)) ? cli_fail(app, code, "%s", message) : cli_fail(app, code, "%s: %s", path, message);
-}
-
-int problem_advised_block(cli *app, const spk_matrix *matrix, args_block *block)
-{
-    spk_block_advice advice[32];
-    int count = 32;
-    for (int i = 0; i < count; i++)
-        advice[i] = (spk_block_advice){SPK_SIZED(spk_block_advice)};
-    spk_status status = spk_matrix_advise(app->context, matrix, advice, &count);
-    if (status != SPK_OK)
-        return cli_status(app, NULL, status, "block advice");
-    *block = (args_block){1, 1};
-    double best = 0;
-    for (int i = 0; i < count; i++)
-        if (best == 0 || advice[i].score < best) {
-            best = advice[i].score;
-            *block = (args_block){advice[i].block_rows, advice[i].block_cols};
-        }
-    return EXIT_DONE;
-}
 
 /* The type that a file is read in, or values are generated in. */
 static spk_dtype wanted_dtype(const problem_flags *f)
@@ -75,7 +31,7 @@ static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
             "--%s, --%s, --density, --pattern, --cells, --experts and --tokens describe a generated matrix; they do not go with a file",
             problem_pattern_size_name(f, SPK_SIZE_PATTERN_ROWS), problem_pattern_size_name(f, SPK_SIZE_PATTERN_COLS));
     spk_matrix *source = NULL;
-    int code = problem_read(app, f->file, f->tensor, f->cols, wanted_dtype(f), &source);
+    int code = matrix_read(app, f->file, f->tensor, f->cols, wanted_dtype(f), &source);
     if (code)
         return code;
     spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc)};
@@ -84,10 +40,10 @@ static int from_file(cli *app, const problem_flags *f, spk_matrix **bsr)
     if (status == SPK_OK && block.rows == 0 && desc.format == SPK_BSR)
         block = (args_block){desc.block_rows, desc.block_cols};
     if (status == SPK_OK && block.rows == 0) {
-        code = problem_advised_block(app, source, &block);
+        code = matrix_advised_block(app, source, &block);
         char text[24];
         if (code == EXIT_DONE)
-            cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+            cli_note(app, "--block not given: taking the advised %s", matrix_block_text(text, block.rows, block.cols));
     }
     if (status == SPK_OK && code == EXIT_DONE)
         status = spk_matrix_to_bsr(app->context, source, block.rows, block.cols, wanted_block_layout(f), bsr);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "matrix.h"
 #include "problem.h"
 #include "text.h"
 #include "type/type.h"
@@ -24,12 +25,12 @@ spk_dtype problem_dtype(const problem *p, const setting *s)
 
 /* ------------------------------------------------------------------------------------------------ options */
 
-static char *matrix_text(const problem_flags *f, const problem *p)
+static char *matrix_options(const problem_flags *f, const problem *p)
 {
     char block[24], *text;
     const char *rows = problem_pattern_size_name(f, SPK_SIZE_PATTERN_ROWS), *cols = problem_pattern_size_name(f, SPK_SIZE_PATTERN_COLS);
     const bool turned = problem_is_transposed(f);
-    problem_block_text(block, p->info.block_rows, p->info.block_cols);
+    matrix_block_text(block, p->info.block_rows, p->info.block_cols);
     if (f->file) {
         char *file = cli_quoted(f->file), *tensor = cli_quoted(f->tensor ? f->tensor : "");
         char *sized = f->cols ? cli_format(" --cols %lld", (long long)f->cols) : cli_format("%s", "");
@@ -90,7 +91,7 @@ char *problem_flags_text(const problem_flags *f, const problem *p)
 {
     char *text = f->op ? cli_format("--op %s ", p->op->info.name) : cli_format("%s", "");
     if (p->pattern)
-        append(&text, matrix_text(f, p));
+        append(&text, matrix_options(f, p));
     for (int i = 0; i < p->op->info.size_count; i++)
         if (problem_is_given_size(&p->op->sizes[i]))
             append(&text, cli_format("%s--%s %lld", text[0] && text[strlen(text) - 1] != ' ' ? " " : "",

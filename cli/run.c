@@ -162,7 +162,7 @@ static int read_dense(cli *app, const char *path, const char *tensor, spk_dtype 
                       spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    int code = problem_read(app, path, tensor, 0, dtype, out);
+    int code = matrix_read(app, path, tensor, 0, dtype, out);
     if (code)
         return code;
     spk_matrix_desc d = matrix_view(*out);
@@ -220,7 +220,7 @@ static int take_extents(const cli *app, run_data *r, const char *path, const spk
 static int read_blocks(cli *app, const char *path, const char *tensor, int64_t cols, spk_dtype dtype, args_block block, spk_matrix **out)
 {
     spk_matrix *made = NULL;
-    int code = problem_read(app, path, tensor, cols, dtype, out);
+    int code = matrix_read(app, path, tensor, cols, dtype, out);
     if (code)
         return code;
     spk_matrix_desc d = matrix_view(*out);
@@ -228,10 +228,10 @@ static int read_blocks(cli *app, const char *path, const char *tensor, int64_t c
         block = (args_block){d.block_rows, d.block_cols};
     if (!block.rows) {
         char text[24];
-        code = problem_advised_block(app, *out, &block);
+        code = matrix_advised_block(app, *out, &block);
         if (code)
             return code;
-        cli_note(app, "--block not given: taking the advised %s", problem_block_text(text, block.rows, block.cols));
+        cli_note(app, "--block not given: taking the advised %s", matrix_block_text(text, block.rows, block.cols));
     }
     return matrix_take(app, spk_matrix_to_bsr(app->context, *out, block.rows, block.cols, SPK_ROW_MAJOR, &made), path, out, &made);
 }
