@@ -7,7 +7,7 @@
 #include "json.h"
 #include "matrix.h"
 #include "messages.h"
-#include "problem.h"
+#include "problem_flags.h"
 #include "spy.h"
 #include "term.h"
 #include "text.h"

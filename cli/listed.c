@@ -10,6 +10,7 @@
 #include "json.h"
 #include "memory.h"
 #include "messages.h"
+#include "problem.h"
 #include "text.h"
 
 /* The file's own array, or one gathered from the results of a bench. A new reference; NULL after a message. */

@@ -2,7 +2,9 @@
 #ifndef SPARSEK_CLI_LISTED_H
 #define SPARSEK_CLI_LISTED_H
 
-#include "problem.h"
+#include <jansson.h>
+
+#include "problem_flags.h"
 
 typedef struct listed_problems {
     problem_flags *flags;

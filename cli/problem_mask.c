@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "messages.h"
-#include "problem.h"
+#include "problem_flags.h"
 #include "text.h"
 
 /* What describes a generated pattern; NULL: nothing does. */

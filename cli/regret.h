@@ -2,7 +2,7 @@
 #ifndef SPARSEK_CLI_REGRET_H
 #define SPARSEK_CLI_REGRET_H
 
-#include "problem.h"
+#include "problem_flags.h"
 
 typedef struct regret_wish {
     bool gpu;

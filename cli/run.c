@@ -11,7 +11,7 @@
 #include "matrix.h"
 #include "memory.h"
 #include "messages.h"
-#include "problem.h"
+#include "problem_flags.h"
 #include "text.h"
 #include "values.h"
 
