@@ -1,7 +1,7 @@
 /* What `check` draws of an operation by its table alone. */
 #include <string.h>
 
-#include "check/draw.h"
+#include "cli/check/draw.h"
 
 /* A field of SpMM that is called so, and of the same kind; NULL: there is none. */
 static const spk_field_info *alike(const operation *spmm, const spk_field_info *field)

@@ -1,5 +1,5 @@
 /* How the arrays of a case lie: what the library makes of the description, and what is drawn of it once there is a pattern. */
-#include "check/check.h"
+#include "cli/check/check.h"
 
 enum { TIGHT, LOOSE, SIDE_BY_SIDE, SHARED };
 

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/draw.h"
-#include "memory.h"
-#include "values.h"
+#include "cli/base/memory.h"
+#include "cli/base/values.h"
+#include "cli/check/draw.h"
 
 /* Lengths beside multiples of a tile's height among them. */
 static int64_t draw_length(random_state *r)

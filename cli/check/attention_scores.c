@@ -3,9 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "check/draw.h"
+#include "cli/base/values.h"
+#include "cli/check/draw.h"
 #include "type/type.h"
-#include "values.h"
 
 enum { MOST_POWER = 96, COMMON = 512 }; /* gradients have the size of scores, and float32 ends at 2^128; squared, what exact scores share */
 

@@ -1,12 +1,12 @@
 /* The differential test: one random case, its data, its candidates compared with the oracle. */
-#ifndef SPARSEK_CLI_CHECK_H
-#define SPARSEK_CLI_CHECK_H
+#ifndef SPARSEK_CLI_CHECK_CHECK_H
+#define SPARSEK_CLI_CHECK_CHECK_H
 
 #include <stdatomic.h>
 
-#include "check/state.h"
-#include "operation.h"
-#include "random.h"
+#include "cli/base/random.h"
+#include "cli/check/state.h"
+#include "cli/problem/operation.h"
 
 enum { CHECK_MAX_THREADS = 4, CHECK_MOST_PLACES = 64, CHECK_ALIKE = 2 };
 

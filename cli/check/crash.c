@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "check/check.h"
+#include "cli/check/check.h"
 
 /* What each thread of the check runs. Others, such as OpenMP's, work for the first. */
 static char running[CHECK_MOST_PLACES][512];

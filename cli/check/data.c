@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
-#include "memory.h"
+#include "cli/base/memory.h"
+#include "cli/base/values.h"
+#include "cli/check/check.h"
 #include "type/type.h"
-#include "values.h"
 
 static void write_element(spk_dtype dtype, void *array, int64_t index, double value)
 {

@@ -1,10 +1,10 @@
 /* Draws the cases of `check`: an operation, a pattern, a description (check/), numbers; and, once there is a pattern, how arrays lie. */
-#include "check/draw.h"
+#include "cli/check/draw.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory.h"
+#include "cli/base/memory.h"
 
 enum { FAMILIES_APART = 96 }; /* more than cases are on their way at once: whoever comes second finds the program compiled */
 

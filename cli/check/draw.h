@@ -3,7 +3,7 @@
 #ifndef SPARSEK_CLI_CHECK_DRAW_H
 #define SPARSEK_CLI_CHECK_DRAW_H
 
-#include "check/check.h"
+#include "cli/check/check.h"
 
 /* The product, on its way. */
 typedef struct check_draft {

@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
-#include "memory.h"
-#include "messages.h"
-#include "session.h"
-#include "text.h"
+#include "cli/base/memory.h"
+#include "cli/base/text.h"
+#include "cli/check/check.h"
+#include "cli/io/messages.h"
+#include "cli/io/session.h"
 
 enum { MAX_CHOICES = 1024 };
 

@@ -2,7 +2,7 @@
  * rows that run on its tensor cores through TMA, which ask much of a problem: of all shapes together they would see few. */
 #include <string.h>
 
-#include "check/draw.h"
+#include "cli/check/draw.h"
 #include "type/type.h"
 
 static int64_t draw_size(random_state *r)

@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 
 #include "base/c_locale.h"
-#include "check/check.h"
-#include "device_memory.h"
-#include "memory.h"
+#include "cli/base/device_memory.h"
+#include "cli/base/memory.h"
+#include "cli/base/values.h"
+#include "cli/check/check.h"
 #include "type/type.h"
-#include "values.h"
 
 enum { GUARD_BYTES = 256, GUARD = 0xA7 };
 

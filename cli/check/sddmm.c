@@ -1,7 +1,7 @@
 /* What `check` draws of SDDMM: on the pattern of a product, with its types. */
 #include <string.h>
 
-#include "check/draw.h"
+#include "cli/check/draw.h"
 
 static int64_t draw_depth(random_state *r, bool gpu)
 {

@@ -1,12 +1,12 @@
 /* What `check` has seen so far; kept in a file where the run shall be resumable. */
-#include "check/state.h"
+#include "cli/check/state.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "json.h"
-#include "messages.h"
-#include "result.h"
+#include "cli/io/json.h"
+#include "cli/io/messages.h"
+#include "cli/result/result.h"
 
 static bool listed(const char *names, const char *name)
 {

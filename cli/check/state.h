@@ -4,7 +4,7 @@
 
 #include <jansson.h>
 
-#include "resume.h"
+#include "cli/io/resume.h"
 
 enum { CHECK_MAX_ROWS = 256, CHECK_MAX_FAILURES = 20 };
 

@@ -2,8 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/check.h"
-#include "text.h"
+#include "cli/base/text.h"
+#include "cli/check/check.h"
 
 static void append(char **text, char *more)
 {

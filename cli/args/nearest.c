@@ -1,0 +1,132 @@
+/* What was meant: the nearest name by edits, and other programs' words for the same thing. */
+#include <string.h>
+
+#include "cli/args/args.h"
+
+static int smallest(int a, int b, int c)
+{
+    int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
+static int distance(const char *a, const char *b)
+{
+    enum { MOST = 32 };
+    int d[MOST + 1][MOST + 1], rows = (int)strlen(a), cols = (int)strlen(b);
+    if (rows > MOST || cols > MOST)
+        return MOST;
+    for (int i = 0; i <= rows; i++)
+        d[i][0] = i;
+    for (int j = 0; j <= cols; j++)
+        d[0][j] = j;
+    for (int i = 1; i <= rows; i++)
+        for (int j = 1; j <= cols; j++) {
+            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
+                d[i][j] = d[i - 2][j - 2] + 1;
+        }
+    return d[rows][cols];
+}
+
+const char *args_nearest(const char *text, const char *const *names, int count)
+{
+    const char *best = NULL;
+    int length = (int)strlen(text), least = length / 4 + 2;
+    for (int i = 0; i < count; i++) {
+        /* what the name begins with counts as near: --assume for --assume-finite */
+        bool begins = length >= 3 && strncmp(names[i], text, (size_t)length) == 0;
+        int far = begins ? 1 : distance(text, names[i]);
+        if (far < least && far < (int)strlen(names[i])) {
+            least = far;
+            best = names[i];
+        }
+    }
+    return best;
+}
+
+/* The name that another word stands for, or NULL. */
+static const char *alias(const char *text, const char *const (*words)[2], int count)
+{
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i][0], text) == 0)
+            return words[i][1];
+    return NULL;
+}
+
+const char *args_nearest_of(const char *text, const char *list)
+{
+    enum { MOST_NAMES = 16, MOST_LENGTH = 32 };
+    static char names[MOST_NAMES][MOST_LENGTH];
+    const char *pointers[MOST_NAMES];
+    int count = 0;
+    for (const char *at = list; count < MOST_NAMES;) {
+        size_t length = strcspn(at, "|");
+        if (length < MOST_LENGTH) {
+            memcpy(names[count], at, length);
+            names[count][length] = 0;
+            pointers[count] = names[count];
+            count++;
+        }
+        if (!at[length])
+            break;
+        at += length + 1;
+    }
+    return args_nearest(text, pointers, count);
+}
+
+const char *args_nearest_command(const char *text, const char *const *names, int count)
+{
+    static const char *const words[][2] = {
+        {"prune", "convert --prune"}, {"benchmark", "bench"},        {"race", "bench"},
+        {"generate", "gen"},          {"mask", "gen mask"},          {"list", "cache list"},
+        {"export", "cache export"},   {"import", "cache import"},    {"merge", "cache merge"},
+        {"verify", "cache verify"},   {"spy", "inspect FILE --spy"},
+    };
+    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    return meant ? meant : args_nearest(text, names, count);
+}
+
+const char *args_nearest_dtype(const char *text)
+{
+    static const char *const words[][2] = {
+        {"float", "f32"},   {"float32", "f32"}, {"single", "f32"}, {"fp32", "f32"},      {"32", "f32"},
+        {"double", "f64"},  {"float64", "f64"}, {"fp64", "f64"},   {"64", "f64"},        {"half", "f16"},
+        {"float16", "f16"}, {"fp16", "f16"},    {"16", "f16"},     {"bfloat16", "bf16"}, {"brain", "bf16"},
+    };
+    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    return meant ? meant : args_nearest_of(text, ARGS_DTYPES);
+}
+
+int args_patterns(const char **names)
+{
+    int count = 0;
+    while (count < ARGS_MOST_PATTERNS && spk_generator_name((spk_generator)(count + 1))) {
+        names[count] = spk_generator_name((spk_generator)(count + 1));
+        count++;
+    }
+    return count;
+}
+
+const char *args_nearest_pattern(const char *text)
+{
+    static const char *const words[][2] = {
+        {"random", "uniform"}, {"band", "banded"},       {"tridiagonal", "banded"},    {"block-diagonal", "diagonal"},
+        {"lower", "causal"},   {"triangular", "causal"}, {"sliding-window", "window"}, {"moe", "experts"},
+        {"fem", "elasticity"}, {"zipf", "power-law"},
+    };
+    const char *names[ARGS_MOST_PATTERNS], *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    return meant ? meant : args_nearest(text, names, args_patterns(names));
+}
+
+const char *args_nearest_kernel(const char *text)
+{
+    const char *names[256];
+    int count = 0;
+    for (int i = 0; i < spk_kernel_count() && count < 256; i++) {
+        spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
+        if (spk_kernel_get(i, &info) == SPK_OK)
+            names[count++] = info.name;
+    }
+    return args_nearest(text, names, count);
+}

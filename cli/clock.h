@@ -1,7 +1,0 @@
-/* A steady clock. */
-#ifndef SPARSEK_CLI_CLOCK_H
-#define SPARSEK_CLI_CLOCK_H
-
-double clock_now_s(void);
-
-#endif

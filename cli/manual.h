@@ -1,9 +1,0 @@
-/* The manual page of a command, in the source form of scdoc(5), from the table of its options. */
-#ifndef SPARSEK_CLI_MANUAL_H
-#define SPARSEK_CLI_MANUAL_H
-
-#include "args.h"
-
-void manual_print(void *user, const args *a);
-
-#endif
