@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Refuses an include or a call from a folder of src/ to one that stands on a higher floor, and what programs include beyond their share.
+"""Refuses an include or a call from a folder of src/ or cli/ to one that stands on a higher floor, and what programs take of src/ beyond their share.
 
     tests/abi/floors.py [BUILD]     includes by reading the sources; calls by the symbols of the object files of BUILD, a build folder
     tests/abi/floors.py --test      the script itself, on small trees with one fault each
@@ -13,7 +13,7 @@ import tempfile
 
 # The floors, the lowest first, as in docs/design.md. Rooms of one line stand beside each other: neither uses the other. A room is a folder with all that is
 # below it, but for what is a room of its own.
-FLOORS = """
+LIBRARY = """
 base
 known type
 matrix
@@ -32,25 +32,43 @@ tune/trial
 api
 """
 
-# What sources outside of src/ may include of it. The public header is for all.
+COMMAND_LINE = """
+base
+io
+args
+matrix
+problem
+result
+check regret
+commands
+"""
+
+# What sources outside of src/ may include of it, and compile. The public header is for all.
 OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda", "python/src": "", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.
 GENERATED = {"embedded.c": "backend/cuda"}
 
-FLOOR = {room: height for height, line in enumerate(FLOORS.split("\n")) for room in line.split()}
+# By the folder that a house is: its rooms with their floors, and the target of the build that compiles it.
+HOUSES = {"src": (LIBRARY, "sparsek_objects"), "cli": (COMMAND_LINE, "sparsek_cli")}
+FLOOR = {(house, room): height for house, (floors, _) in HOUSES.items() for height, line in enumerate(floors.split("\n")) for room in line.split()}
 
 
-def room_of(file):
-    """Of a path relative to src/, None where no room holds it."""
-    if file in GENERATED:
+def name_of(house, path):
+    """Rooms and files of the library are told without its folder."""
+    return path if house == "src" else f"{house}/{path}"
+
+
+def room_of(house, file):
+    """Of a path relative to the house, None where no room holds it."""
+    if house == "src" and file in GENERATED:
         return GENERATED[file]
     folders = [str(folder) for folder in pathlib.PurePosixPath(file).parents]
-    return next((folder for folder in folders if folder in FLOOR), None)
+    return next((folder for folder in folders if (house, folder) in FLOOR), None)
 
 
-def may_use(room, other):
-    return room == other or FLOOR[other] < FLOOR[room]
+def may_use(house, room, other):
+    return room == other or FLOOR[house, other] < FLOOR[house, room]
 
 
 def includes(path):
@@ -66,44 +84,51 @@ def sources(folder):
 
 
 def find_include(root, path, name):
-    """The path relative to src/ of what is included, None where it is not of src/."""
-    source = root / "src"
-    for folder in (path.parent, source):
+    """(house, path relative to it) of what is included, None where it is of none. What names a file from the root is of no other folder."""
+    for folder in (path.parent, root / "src", root):
         file = (folder / name).resolve()
         if file.is_file():
-            return str(file.relative_to(source.resolve())) if file.is_relative_to(source.resolve()) else None
+            return next(((house, str(file.relative_to(root / house))) for house in HOUSES if file.is_relative_to(root / house)), None)
     return None
+
+
+def check_house(root, house):
+    """Yields (place, what is wrong): what the sources of a house include of it."""
+    for path in sources(root / house):
+        file = str(path.relative_to(root / house))
+        room = room_of(house, file)
+        if room is None:
+            yield f"{house}/{file}", "is in no room of the list of floors"
+            continue
+        for number, name in includes(path):
+            target_house, target = find_include(root, path, name) or (None, None)
+            other = room_of(house, target) if target_house == house else None
+            if other is not None and not may_use(house, room, other):
+                yield f"{house}/{file}:{number}", f"{name_of(house, room)} includes {name_of(house, target)} of {name_of(house, other)}"
 
 
 def check_includes(root):
     """Yields (place, what is wrong)."""
-    source = root / "src"
-    for path in sources(source):
-        file = str(path.relative_to(source))
-        room = room_of(file)
-        if room is None:
-            yield f"src/{file}", "is in no room of the list of floors"
-            continue
-        for number, name in includes(path):
-            target = find_include(root, path, name)
-            other = room_of(target) if target is not None else None
-            if other is not None and not may_use(room, other):
-                yield f"src/{file}:{number}", f"{room} includes {target} of {other}"
-    for folder, allowed in OUTSIDE.items():
+    for house in HOUSES:
+        yield from check_house(root, house)
+    for folder, allowed in ({"src": ""} | OUTSIDE).items():
         for path in sources(root / folder) if (root / folder).is_dir() else []:
             for number, name in includes(path):
-                target = find_include(root, path, name)
-                if target is not None and room_of(target) not in allowed.split():
-                    yield f"{path.relative_to(root)}:{number}", f"{folder} includes {target} of {room_of(target)}"
+                house, target = find_include(root, path, name) or (folder, None)
+                of = room_of(house, target) if house == "src" and target else house
+                if house != folder and of not in allowed.split():
+                    yield f"{path.relative_to(root)}:{number}", f"{folder} includes {name_of(house, target)} of {of}"
 
 
 def objects(root, build):
-    """(path relative to src/, object file) of the library's sources that the build compiles; what else lies in the folder may be old."""
+    """(target, house, path relative to it, object file) of the sources that the build compiles; what else lies in the folder may be old."""
     for command in json.loads((build / "compile_commands.json").read_text()):
         path, output = pathlib.Path(command["file"]), command.get("output") or re.search(r" -o (\S+)", command["command"]).group(1)
-        for folder in (root / "src", build / "src"):
-            if path.is_relative_to(folder) and "sparsek_objects" in output:
-                yield str(path.relative_to(folder)), pathlib.Path(command["directory"]) / output
+        for target in (target for _, target in HOUSES.values() if target in output):
+            for house in HOUSES:
+                for folder in (root / house, build / house):
+                    if path.is_relative_to(folder):
+                        yield target, house, str(path.relative_to(folder)), pathlib.Path(command["directory"]) / output
 
 
 def symbols(files):
@@ -119,13 +144,22 @@ def symbols(files):
 
 def check_calls(root, build):
     """Yields (place, what is wrong)."""
-    found = symbols({str(path): file for file, path in objects(root, build)})
-    home = {name: file for file, (defined, _) in found.items() for name in defined}
-    for file, (_, undefined) in sorted(found.items()):
-        for name in sorted(undefined & home.keys()):
-            room, other = room_of(file), room_of(home[name])
-            if room is not None and other is not None and not may_use(room, other):
-                yield f"src/{file}", f"{room} uses {name} of {home[name]} ({other})"
+    compiled = list(objects(root, build))
+    for house, (_, target) in HOUSES.items():
+        files = {str(path): file for by, of, file, path in compiled if (by, of) == (target, house)}
+        if not files:
+            yield house, f"the build compiles nothing of it for {target}"
+            continue
+        found = symbols(files)
+        home = {name: file for file, (defined, _) in found.items() for name in defined}
+        for file, (_, undefined) in sorted(found.items()):
+            for name in sorted(undefined & home.keys()):
+                room, other = room_of(house, file), room_of(house, home[name])
+                if room is not None and other is not None and not may_use(house, room, other):
+                    yield f"{house}/{file}", f"{name_of(house, room)} uses {name} of {name_of(house, home[name])} ({name_of(house, other)})"
+    for target, house, file, _ in compiled:
+        if target == "sparsek_cli" and house == "src" and room_of(house, file) not in OUTSIDE["cli"].split():
+            yield f"{house}/{file}", f"cli compiles {file} of {room_of(house, file)}"
 
 
 def check(root, build):
@@ -136,13 +170,14 @@ def tree(root, files):
     """A small project with these sources, compiled."""
     build, commands = root / "build", []
     for name, text in files.items():
+        by, _, name = name.rpartition(":")  # whose target compiles it, where not its own house's
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         if path.suffix == ".c":
-            output = build / f"sparsek_objects/{name}.o"
+            output = build / HOUSES[by or name.split("/")[0]][1] / f"{name}.o"
             output.parent.mkdir(parents=True, exist_ok=True)
-            subprocess.run(["gcc", "-c", f"-I{root}/src", path, "-o", output], check=True)
+            subprocess.run(["gcc", "-c", f"-I{root}/src", f"-I{root}", path, "-o", output], check=True)
             commands.append({"directory": str(build), "file": str(path), "output": str(output), "command": ""})
     (build / "compile_commands.json").write_text(json.dumps(commands))
     return build
@@ -151,7 +186,9 @@ def tree(root, files):
 def test():
     """Each tree has the one fault that stands beside it, or none."""
     good = {"src/base/a.h": "int a(void);\n", "src/base/a.c": '#include "base/a.h"\nint a(void)\n{\n    return 1;\n}\n',
-            "src/api/b.c": '#include "base/a.h"\nint b(void)\n{\n    return a();\n}\n', "cli/main.c": '#include "base/a.h"\n',
+            "src/api/b.c": '#include "base/a.h"\nint b(void)\n{\n    return a();\n}\n', "cli/base/text.h": "int text(void);\n",
+            "cli/base/text.c": '#include "cli/base/text.h"\nint text(void)\n{\n    return 1;\n}\n', "cli/io/j.h": "int j;\n", "cli/regret/k.h": "int k;\n",
+            "cli/commands/main.c": '#include "base/a.h"\n#include "cli/base/text.h"\nint main(void)\n{\n    return text();\n}\n',
             "src/backend/cpu/c.h": "int c;\n", "src/op/sum/d.c": '#include "base/a.h"\n'}
     trees = [
         ({}, []),
@@ -162,7 +199,17 @@ def test():
         ({"src/backend/cuda/across.c": "extern int c_data;\nint *across = &c_data;\n", "src/backend/cpu/c.c": "int c_data = 1;\n"},
          ["backend/cuda uses c_data of backend/cpu/c.c (backend/cpu)"]),
         ({"src/attic/e.c": "int e;\n"}, ["is in no room of the list of floors"]),
-        ({"cli/cmd.c": '#include "backend/cpu/c.h"\n'}, ["cli includes backend/cpu/c.h of backend/cpu"]),
+        ({"cli/commands/cmd.c": '#include "backend/cpu/c.h"\n'}, ["cli includes backend/cpu/c.h of backend/cpu"]),
+        ({"cli:src/kernel/c.c": "int compiled;\n"}, ["cli compiles kernel/c.c of kernel"]),
+        ({"src/op/sum/up.c": '#include "cli/base/text.h"\n'}, ["src includes cli/base/text.h of cli"]),
+        ({"prover/p.h": '#include "../cli/base/text.h"\n'}, ["prover includes cli/base/text.h of cli"]),
+        ({"cli/base/up.c": '#include "cli/io/j.h"\n'}, ["cli/base includes cli/io/j.h of cli/io"]),
+        ({"cli/base/up.c": '#include "../io/j.h"\n'}, ["cli/base includes cli/io/j.h of cli/io"]),
+        ({"cli/check/across.c": '#include "cli/regret/k.h"\n'}, ["cli/check includes cli/regret/k.h of cli/regret"]),
+        ({"cli/args/up.c": "int m(void);\nint up(void)\n{\n    return m();\n}\n", "cli/problem/m.c": "int m(void)\n{\n    return 1;\n}\n"},
+         ["cli/args uses m of cli/problem/m.c (cli/problem)"]),
+        ({"cli/e.c": "int e;\n"}, ["is in no room of the list of floors"]),
+        ({"cli/attic/e.c": "int e;\n"}, ["is in no room of the list of floors"]),
     ]
     for more, expected in trees:
         with tempfile.TemporaryDirectory() as folder:
@@ -182,5 +229,5 @@ if __name__ == "__main__":
         for place, fault in faults:
             print(f"{place}: {fault}")
         if faults:
-            sys.exit("floors: a folder uses only those above it in docs/design.md's list")
+            sys.exit("floors: a folder uses only those above it in docs/design.md's lists")
         print("floors: nothing includes or calls upwards")
