@@ -1,4 +1,4 @@
-/* Options as data: parsing (--long=value, --long value, one-letter aliases), limits, messages with the nearest suggestion, help. */
+/* Options as data: parsing (--long=value, --long value, one-letter aliases), limits, messages with the nearest suggestion. */
 #ifndef SPARSEK_CLI_ARGS_ARGS_H
 #define SPARSEK_CLI_ARGS_ARGS_H
 
