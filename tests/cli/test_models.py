@@ -135,6 +135,16 @@ class Models(CliTest):
             self.assertIn(f"'{name}'", error)
         self.assertNotIn("row_offsets", error)
 
+    def test_one_layer_in_several_files(self):
+        """The only matrix needs no name, as in one file; nor does the only tensor."""
+        name, (_, _, dense, _) = self.draw.choice(list(self.layers.items()))
+        layer = {key: value for key, value in self.tensors.items() if key.rpartition(".")[0] == name}
+        for tensors, wanted in ((layer, dense), ({key: value for key, value in layer.items() if key.endswith(".bias")}, [[1.0]])):
+            self.write_tensors("part.safetensors", self.tensors)
+            (self.folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": {key: "part.safetensors" for key in tensors}}))
+            self.write_config({name: layer[0] for name, layer in self.layers.items()})
+            self.assertEqual(self.dense_of("model.safetensors.index.json"), wanted)
+
     def test_bad_indices_of_files(self):
         name = next(iter(self.layers))
         self.write_tensors("part.safetensors", self.tensors)

@@ -140,12 +140,15 @@ static spk_status check_cols(const spk_read_context *in, spk_matrix **matrix)
 /* From one of a model's files, none of which is an index itself. */
 static spk_status read_by_index(spk_read_context *in, const spk_read_options *options, char *remark, spk_matrix **out)
 {
-    char *file = NULL;
-    spk_status status = spk_index_find(in, &file);
+    char *file = NULL, *tensor = NULL;
+    spk_read_options of_file = options ? *options : (spk_read_options){SPK_SIZED(spk_read_options)};
+    spk_status status = spk_index_find(in, &file, &tensor);
     spk_reader_close(&in->reader);
+    of_file.tensor = tensor;
     if (status == SPK_OK)
-        status = spk_read_matrix_remarking(in->mem, file, options, in->progress, in->progress_user, remark, out);
+        status = spk_read_matrix_remarking(in->mem, file, &of_file, in->progress, in->progress_user, remark, out);
     spk_free(in->mem, file);
+    spk_free(in->mem, tensor);
     return status;
 }
 

@@ -6,7 +6,8 @@
 
 #define SPK_INDEX_ENDING ".safetensors.index.json"
 
-/* The path of the file that holds the tensor, or all parts of the BSR matrix, in->tensor. The reader is at the begin of the index. */
-spk_status spk_index_find(const spk_read_context *in, char **path);
+/* The path of the file that holds the tensor, or all parts of the BSR matrix, in->tensor; where that is NULL, of the only matrix, or the
+ * only tensor. *tensor: its name. The reader is at the begin of the index. Both are the caller's to free, also after a failure. */
+spk_status spk_index_find(const spk_read_context *in, char **path, char **tensor);
 
 #endif
