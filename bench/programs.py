@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "bench"))
-HEADER = struct.Struct("<8sIIQQ")  # src/backend/cuda/cubins.c
+HEADER = struct.Struct("<8sIIQQ")  # src/backend/cuda/runtime/cubins.c
 KEY = re.compile(r"^(?P<file>\S+\.cu) (?P<hash>[0-9a-f]{16}) (?:nvrtc=\S+ )?arch=(?P<arch>\S+) ?(?P<options>.*)$")
 # Constants that follow from the problem; the others are of tiles, and another value of them computes the same.
 OF_ATTENTION = {"DTYPE_A", "DEPTH", "DEPTH_V", "MASKED", "LEFT", "RIGHT", "WANT_LSE", "LIMITED", "CAPPED", "PACKED", "PAGED", "TILED", "COUNTED", "SHARED", "SCRUB", "VECTOR"}
@@ -34,7 +34,7 @@ OF_PRODUCTS |= {"BLOCK_ROWS", "BLOCK_COLS", "ACTIVATION", "RESIDUAL"}
 USUAL = {"DTYPE_A": {"3", "4"}, "DEPTH": {"64", "128"}, "BLOCK_ROWS": {"16", "32", "64", "128"}}  # f16, bf16
 SECOND = re.compile(r"_simt\.cu$")  # for pointers that are not aligned
 KEPT = {"attention_sm90.cu": 2, "spmm_sm90_wgmma.cu": 2, "spmm_sm80_warp.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
-COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/program.c
+COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/runtime/program.c
 
 
 def hashes():

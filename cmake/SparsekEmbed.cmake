@@ -32,6 +32,6 @@ foreach(entry IN LISTS entries)
     math(EXPR headers "${headers} + 1")
   endif()
 endforeach()
-file(WRITE ${OUTPUT} "/* Generated from the device sources. */\n#include \"backend/cuda/source.h\"\n\n${arrays}\n"
+file(WRITE ${OUTPUT} "/* Generated from the device sources. */\n#include \"backend/cuda/runtime/source.h\"\n\n${arrays}\n"
      "const spk_cuda_source spk_cuda_sources[] = {\n${table}};\nconst int spk_cuda_source_count = ${count};\n"
      "_Static_assert(${headers} <= SPK_CUDA_MOST_HEADERS, \"SPK_CUDA_MOST_HEADERS is too small\");\n")

@@ -2,7 +2,7 @@
 install(TARGETS sparsek EXPORT sparsek-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sparsek_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sparsek_prover RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sparsek)
-install(FILES share/bundle.db share/programs.db DESTINATION ${CMAKE_INSTALL_DATADIR}/sparsek) # found from the library (src/store/store_layers.c, src/backend/cuda/shipped.c)
+install(FILES share/bundle.db share/programs.db DESTINATION ${CMAKE_INSTALL_DATADIR}/sparsek) # found from the library (src/store/store_layers.c, src/backend/cuda/runtime/shipped.c)
 install(FILES include/sparsek/sparsek.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sparsek)
 install(EXPORT sparsek-targets NAMESPACE sparsek:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
 if(SPARSEK_STATIC)

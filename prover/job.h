@@ -2,7 +2,7 @@
 #ifndef SPARSEK_PROVER_JOB_H
 #define SPARSEK_PROVER_JOB_H
 
-#include "backend/cuda/proof_job.h"
+#include "backend/cuda/proof/proof_job.h"
 
 typedef struct prover_job {
     spk_proof_job head;

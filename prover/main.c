@@ -1,5 +1,5 @@
 /* sparsek-prover: runs candidates once, so that one that faults or never ends takes this process with it and not the caller's. The library
- * starts it (src/backend/cuda/proof.c); it is of no use by hand. It uses the public library only. */
+ * starts it (src/backend/cuda/proof/proof.c); it is of no use by hand. It uses the public library only. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -34,7 +34,8 @@ def sources(root):
     found = []
     for backend in ("cpu", "cuda"):
         top = root / "backend" / backend
-        found += [path for path in sorted(top.rglob("*")) if path.suffix in (".c", ".h", ".cu", ".cuh") and path.parent != top and path.parent.name != "model"]
+        files = [path for path in sorted(top.rglob("*")) if path.suffix in (".c", ".h", ".cu", ".cuh")]
+        found += [path for path in files if path.parent != top and path.parent.name not in ("model", "runtime", "proof")]
     return found
 
 

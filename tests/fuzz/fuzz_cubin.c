@@ -2,7 +2,7 @@
  * behind it is reached: 1 the header, 2 the key, 4 the hash. What is loaded is whole; a file that is not is removed. */
 #include "fuzz/fuzz_files.h"
 
-#include "backend/cuda/cubins.h"
+#include "backend/cuda/runtime/cubins.h"
 #include "base/hash.h"
 
 enum { FIX_HEADER = 1, FIX_KEY = 2, FIX_HASH = 4, HEADER_BYTES = 32 };

@@ -3,8 +3,8 @@
 #include "fuzz/fuzz_files.h"
 
 #include "job.h"
-#include "backend/cuda/proof.h"
-#include "backend/cuda/proving.h"
+#include "backend/cuda/proof/proof.h"
+#include "backend/cuda/proof/proving.h"
 
 enum { CANDIDATES = 4, MOST_ANSWERS = 1 << 15 };
 

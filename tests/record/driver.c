@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 #include "record.h"
 
 #define SPK_ENTRY(member, symbol, result, arguments) result double_##member arguments __asm__(symbol);
-#include "backend/cuda/driver_entries.def"
+#include "backend/cuda/runtime/driver_entries.def"
 #undef SPK_ENTRY
 
 /* No committed proof is of this driver, so that a plan has no second candidate. */

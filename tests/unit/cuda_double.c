@@ -3,11 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 #include "cuda_double.h"
 
 #define SPK_ENTRY(member, symbol, result, arguments) result double_##member arguments __asm__(symbol);
-#include "backend/cuda/driver_entries.def"
+#include "backend/cuda/runtime/driver_entries.def"
 #undef SPK_ENTRY
 
 enum { MOST_BLOCKS = 256, ERROR_INVALID_DEVICE = 101, ERROR_CAPTURE_INVALIDATED = 901 };

@@ -13,8 +13,8 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/nvrtc.h"
-#include "backend/cuda/program.h"
+#include "backend/cuda/runtime/nvrtc.h"
+#include "backend/cuda/runtime/program.h"
 #include "backend/cuda/watch.h"
 #include "base/clock.h"
 #include "base/rng.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/cubins.h"
+#include "backend/cuda/runtime/cubins.h"
 #include "base/clock.h"
 #include "base/hash.h"
 

@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 #include "api/context.h"
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 #include "backend/cuda/helpers/check_indices.h"
-#include "backend/cuda/proof_store.h"
+#include "backend/cuda/proof/proof_store.h"
 #include "base/mem.h"
 #include "op/product.h"
 #include "cuda_double.h"

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "api/context.h"
-#include "backend/cuda/driver.h"
-#include "backend/cuda/proof_store.h"
+#include "backend/cuda/runtime/driver.h"
+#include "backend/cuda/proof/proof_store.h"
 #include "cublas_double.h"
 #include "cuda_double.h"
 #include "op/product.h"

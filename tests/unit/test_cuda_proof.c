@@ -21,11 +21,11 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/cubins.h"
-#include "backend/cuda/proof.h"
-#include "backend/cuda/proof_store.h"
-#include "backend/cuda/proved.h"
-#include "backend/cuda/prover.h"
+#include "backend/cuda/runtime/cubins.h"
+#include "backend/cuda/proof/proof.h"
+#include "backend/cuda/proof/proof_store.h"
+#include "backend/cuda/proof/proved.h"
+#include "backend/cuda/proof/prover.h"
 #include "base/clock.h"
 #include "registry/registry.h"
 #include "op/product.h"

@@ -12,9 +12,9 @@
 #include <zlib.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/program.h"
-#include "backend/cuda/shipped.h"
-#include "backend/cuda/source.h"
+#include "backend/cuda/runtime/program.h"
+#include "backend/cuda/runtime/shipped.h"
+#include "backend/cuda/runtime/source.h"
 
 static char folder[] = "/tmp/sparsek-shipped-XXXXXX", path[64];
 static const char program[] = "a compiled program, or what passes for one: a compiled program, or what passes for one";

@@ -17,7 +17,7 @@
 
 #include "backend/cpu/cpu.h"
 #include "backend/cpu/probe.h"
-#include "backend/cuda/prover.h"
+#include "backend/cuda/proof/prover.h"
 #include "backend/search.h"
 #include "base/cache.h"
 #include "base/environment.h"

@@ -4,7 +4,7 @@
 
 #include <pthread.h>
 
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 #include "kernel/kernel.h"
 
 #define TUNABLE SPK_TUNABLE_MEMBER

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/runtime/nvrtc.h"
 #include "backend/cuda/vendor/vendor.h"
 
 static const char *const dnn_names[] = {"cudnnGetVersion",

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/runtime/nvrtc.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "backend/search.h"
 #include "base/hash.h"

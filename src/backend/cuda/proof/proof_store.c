@@ -1,12 +1,12 @@
 /* Proofs on disk, in the cache of compiled programs, under keys of their own. */
-#include "backend/cuda/proof_store.h"
+#include "backend/cuda/proof/proof_store.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/cubins.h"
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/runtime/cubins.h"
+#include "backend/cuda/runtime/nvrtc.h"
 #include "base/hash.h"
 #include "known/known.h"
 

@@ -1,5 +1,5 @@
 /* Proofs of device programs, made by a helper process (prover/main.c) under a watchdog and kept beside the compiled programs. */
-#include "backend/cuda/proof.h"
+#include "backend/cuda/proof/proof.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backend/cuda/program.h"
-#include "backend/cuda/proof_store.h"
-#include "backend/cuda/proved.h"
-#include "backend/cuda/proving.h"
+#include "backend/cuda/runtime/program.h"
+#include "backend/cuda/proof/proof_store.h"
+#include "backend/cuda/proof/proved.h"
+#include "backend/cuda/proof/proving.h"
 #include "base/c_locale.h"
 
 enum { MOST_STARTS = 12 };

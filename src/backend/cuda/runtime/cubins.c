@@ -1,6 +1,6 @@
 /* A file of the cache: a header, the key, the cubin. Written aside, fsynced and renamed, so that a reader sees a whole file or none;
  * checked by its hash all the same, as disks and people do what they do. */
-#include "backend/cuda/cubins.h"
+#include "backend/cuda/runtime/cubins.h"
 
 #include <dirent.h>
 #include <errno.h>

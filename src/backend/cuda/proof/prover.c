@@ -1,5 +1,5 @@
 /* The helper process, from outside. */
-#include "backend/cuda/prover.h"
+#include "backend/cuda/proof/prover.h"
 
 #include <dlfcn.h>
 #include <errno.h>

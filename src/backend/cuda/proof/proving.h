@@ -3,7 +3,7 @@
 #define SPK_BACKEND_CUDA_PROVING_H
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/prover.h"
+#include "backend/cuda/proof/prover.h"
 
 typedef struct spk_proving {
     spk_device *device;

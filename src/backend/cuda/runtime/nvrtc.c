@@ -1,5 +1,5 @@
 /* Finds, opens and calls NVRTC. It is never closed: other parts of the process may use the same copy. */
-#include "backend/cuda/nvrtc.h"
+#include "backend/cuda/runtime/nvrtc.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/source.h"
+#include "backend/cuda/runtime/source.h"
 
 typedef int nvrtc_result; /* 0: success */
 typedef struct nvrtc_program_of_library *nvrtc_program;

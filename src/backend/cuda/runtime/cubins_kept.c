@@ -2,7 +2,7 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "backend/cuda/cubins.h"
+#include "backend/cuda/runtime/cubins.h"
 
 typedef struct kept {
     struct kept *next; /* older */

@@ -1,8 +1,8 @@
 /* The problem that candidates are proved with. */
 #include <string.h>
 
-#include "backend/cuda/proof.h"
-#include "backend/cuda/proving.h"
+#include "backend/cuda/proof/proof.h"
+#include "backend/cuda/proof/proving.h"
 #include "op/part.h"
 
 static double most_bytes = 1 << 30; /* of all operands: what a caller's own leave free on any GPU */

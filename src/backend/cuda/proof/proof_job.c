@@ -5,8 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "backend/cuda/proof_job.h"
-#include "backend/cuda/proving.h"
+#include "backend/cuda/proof/proof_job.h"
+#include "backend/cuda/proof/proving.h"
 #include "op/operation.h"
 
 static bool write_bytes(int file, const void *bytes, size_t count)

@@ -1,5 +1,5 @@
 /* Opens libcuda: once in a process, at the first use of a CUDA device. */
-#include "backend/cuda/driver.h"
+#include "backend/cuda/runtime/driver.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -30,7 +30,7 @@ static bool find_entries(void *library, const char *path)
         size_t place;
     } entries[] = {
 #define SPK_ENTRY(member, symbol, result, arguments) {symbol, offsetof(spk_cuda_driver, member)},
-#include "backend/cuda/driver_entries.def"
+#include "backend/cuda/runtime/driver_entries.def"
 #undef SPK_ENTRY
     };
     char missing[240] = "";

@@ -51,7 +51,7 @@ enum { CUDA_SUCCESS_ = 0, CUDA_ERROR_INVALID_VALUE_ = 1, CUDA_ERROR_OUT_OF_MEMOR
 /* Every entry point the backend uses: one row each (driver_entries.def: SPK_ENTRY(member, "symbol", result, arguments)). */
 #define SPK_ENTRY(member, symbol, result, arguments) result(*member) arguments;
 typedef struct spk_cuda_driver {
-#include "backend/cuda/driver_entries.def"
+#include "backend/cuda/runtime/driver_entries.def"
 } spk_cuda_driver;
 #undef SPK_ENTRY
 

@@ -1,6 +1,6 @@
 /* A file of SQLite: program (key, bytes, zipped). It is opened once a process. What it holds is run, so that it must be root's, this
  * user's, or of who could change the library as well, and nobody else may write to it. */
-#include "backend/cuda/shipped.h"
+#include "backend/cuda/runtime/shipped.h"
 
 #include <limits.h>
 #include <pthread.h>

@@ -1,11 +1,11 @@
 /* The table of proved candidates: proved.def, which bench/proved.py makes of bench/results. */
-#include "backend/cuda/proved.h"
+#include "backend/cuda/proof/proved.h"
 
 #include <string.h>
 
 static const spk_proved committed[] = {
 #define SPK_PROVED(hash, arch, driver_major) {hash, arch, driver_major},
-#include "backend/cuda/proved.def"
+#include "backend/cuda/proof/proved.def"
 #undef SPK_PROVED
     {"", "", 0}, /* a table is never empty in C */
 };

@@ -3,8 +3,8 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "backend/cuda/nvrtc.h"
-#include "backend/cuda/program.h"
+#include "backend/cuda/runtime/nvrtc.h"
+#include "backend/cuda/runtime/program.h"
 
 enum { MOST_THREADS = 256, STACK_BYTES = 16 << 20 };
 

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/proof.h"
-#include "backend/cuda/proving.h"
+#include "backend/cuda/proof/proof.h"
+#include "backend/cuda/proof/proving.h"
 #include "base/c_locale.h"
 #include "base/clock.h"
 

@@ -1,5 +1,5 @@
 /* Looks device sources up by name. */
-#include "backend/cuda/source.h"
+#include "backend/cuda/runtime/source.h"
 
 #include <string.h>
 

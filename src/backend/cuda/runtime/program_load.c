@@ -2,8 +2,8 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "backend/cuda/program.h"
-#include "backend/cuda/shipped.h"
+#include "backend/cuda/runtime/program.h"
+#include "backend/cuda/runtime/shipped.h"
 
 enum { ATTRIBUTE_MOST_SHARED = 8, SHARED_WITHOUT_ASKING = 48 * 1024 };
 

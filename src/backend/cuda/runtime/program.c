@@ -1,14 +1,14 @@
 /* Device programs: from an embedded source to a cubin: one that came with the library, one of the cache on disk, or one that is compiled
  * now. */
-#include "backend/cuda/program.h"
+#include "backend/cuda/runtime/program.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "backend/cuda/cubins.h"
-#include "backend/cuda/nvrtc.h"
-#include "backend/cuda/shipped.h"
-#include "backend/cuda/source.h"
+#include "backend/cuda/runtime/cubins.h"
+#include "backend/cuda/runtime/nvrtc.h"
+#include "backend/cuda/runtime/shipped.h"
+#include "backend/cuda/runtime/source.h"
 
 enum { MOST_OPTIONS = 96, OPTION_BYTES = 1024, KEY_BYTES = OPTION_BYTES + 160 };
 
