@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Copies the project's pages, and what they link to, into a folder that Sphinx reads: stage.py FOLDER. The pages keep their places, so that their links hold.
 
-A link to a folder becomes one to the folder's README.md. Pictures go to FOLDER/as-they-are, too, for pages that show them through HTML.
+A link to a folder becomes one to the folder's README.md. Pictures go to FOLDER/as-they-are, too, for pages that show them through HTML. Pages of a folder in
+FOLDED have their places below its README.md, by a list at the end of its copy, which GitHub would show as code.
 """
 import pathlib
 import re
@@ -14,6 +15,8 @@ sys.path.insert(0, str(ROOT / "tests" / "docs"))
 import links  # noqa: E402
 
 LEFT_OUT = (".github/",)  # what GitHub shows in its own places
+FOLDED = ("docs/log",)  # folders that have one entry in index.rst, their README.md
+BELOW = "\n```{toctree}\n:hidden:\n:glob:\n\n*\n```\n"
 
 
 def for_site(text, page):
@@ -32,7 +35,8 @@ def copy(source, folder):
     target = folder / source.relative_to(ROOT)
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.suffix == ".md":
-        target.write_text(for_site(source.read_text(encoding="utf-8"), source), encoding="utf-8")
+        below = BELOW if source.name == "README.md" and str(source.parent.relative_to(ROOT)) in FOLDED else ""
+        target.write_text(for_site(source.read_text(encoding="utf-8"), source) + below, encoding="utf-8")
     else:
         shutil.copyfile(source, target)
 
