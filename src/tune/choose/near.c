@@ -148,7 +148,7 @@ static double usual_factor(const look *l, const spk_report *report)
 }
 
 /* On a GPU another number of columns wants other tiles, often of another row: on an H100 the choice for 16 columns took twice as long as
- * tuned tiles at 256, and by the model the best of what is measured for 1024 takes up to three times as long at 64 (docs/hopper-log.md). So
+ * tuned tiles at 256, and by the model the best of what is measured for 1024 takes up to three times as long at 64 (docs/log/tuning.md). So
  * the model chooses among all own candidates, unless the choice is about as fast. */
 static bool model_chooses(const look *l)
 {

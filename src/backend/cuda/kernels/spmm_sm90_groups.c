@@ -7,7 +7,7 @@
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/schedule.h"
 
-enum { MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/hopper-log.md) */ };
+enum { MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/log/hopper-spmm.md) */ };
 
 #define TUNED(params, name) SPK_TUNED(spmm_sm90_groups, params, name)
 

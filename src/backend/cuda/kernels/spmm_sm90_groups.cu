@@ -78,7 +78,7 @@ inline void read_words(stage_words &to, const group_lists &lists, int stage)
 }
 
 /* By a whole warp: each lane issues the boxes of its words, all write the zeros of blocks that a tile lacks (sooner than TMA would:
- * hopper-log.md), and lane 0 announces the bytes, of which some may be in already. */
+ * docs/log/hopper-spmm.md), and lane 0 announces the bytes, of which some may be in already. */
 inline void fill_stage(const stage_words &words, const spk_tensor_map *map_a, const spk_tensor_map *map_b, const spk_cuda_arguments &arg,
                        unsigned stage, const ring<STAGES> &at, int chunk, int j0, int boxes)
 {

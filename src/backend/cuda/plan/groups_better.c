@@ -7,7 +7,7 @@ enum {
     GROUPS_MOST_SWAPS = 6000,   /* of two rows, tried: 0.1 ms for 64 block rows of 64 columns, in pairs */
     GROUPS_SWAP_WORDS = 100000, /* of 64 columns, looked at while they are tried */
     GROUPS_PAIRS = 4,           /* the square of the rows over the swaps: where it is more, few are met that fit */
-    GROUPS_UNEVEN_ROWS = 3,     /* a row so much longer than the mean: groups stay as they are (docs/hopper-log.md) */
+    GROUPS_UNEVEN_ROWS = 3,     /* a row so much longer than the mean: groups stay as they are (docs/log/hopper-spmm.md) */
     GROUPS_UNEVEN = 2,          /* a group so much longer than the mean: lengths will decide who gets it (schedule.h), most likely */
     GROUPS_SAMPLE = 32          /* rows in the middle that tell whether neighbours meet */
 };

@@ -8,7 +8,7 @@
 enum {
     SCHEDULE_WINDOW = 2,       /* tiles a block, which are given away by falling length */
     SCHEDULE_WINDOW_LOSS = 16, /* a part in so many more for the fullest block to do costs less than all of B in use at once, */
-    SCHEDULE_DEALT_LOSS = 12   /* and one in so many less than neighbours that no longer want the same columns of B (docs/hopper-log.md) */
+    SCHEDULE_DEALT_LOSS = 12   /* and one in so many less than neighbours that no longer share columns of B (docs/log/hopper-spmm.md) */
 };
 
 /* Loads of blocks or clusters, the least on top; of equal ones the lowest number. */
