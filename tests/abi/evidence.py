@@ -139,7 +139,7 @@ def renamed(copy):
     move(
         copy,
         {
-            "cuda/device/number.cuh": "cuda/device/elements.cuh",
+            "cuda/device/common/number.cuh": "cuda/device/elements.cuh",
             "cpu/kernels/vectors/vector.h": "cpu/kernels/lanes.h",
             "cuda/plan/launch.c": "cuda/plan/start.c",
             "cuda/plan/launch.h": "cuda/plan/start.h",
@@ -152,8 +152,8 @@ def renamed(copy):
 def moved(copy):
     device = copy.root / "backend" / "cuda" / "device"
     moves = {
-        f"cuda/device/{path.name}": f"cuda/{'ptx' if path.name in ('tma.cuh', 'mma.cuh', 'ptx.cuh') else 'device/shared'}/{path.name}"
-        for path in device.iterdir()
+        f"cuda/device/{path.parent.name}/{path.name}": f"cuda/{'ptx' if path.parent.name == 'ptx' else 'device/shared'}/{path.name}"
+        for path in device.glob("*/*")
     }
     kernels = copy.root / "backend" / "cpu" / "kernels"
     moves |= {f"cpu/kernels/tiles/{path.name}": f"cpu/kernels/templates/{path.name}" for path in kernels.glob("tiles/tile_*.h")}
@@ -174,7 +174,7 @@ def unused(copy):
     """New code that nobody uses yet."""
     for name, text in (
         (
-            "cuda/device/number.cuh",
+            "cuda/device/common/number.cuh",
             "struct float8 { unsigned char bits; };\nstatic __device__ inline float read_float8(float8 x)\n{\n    return x.bits * 0.5f;\n}\n",
         ),
         ("cpu/kernels/cost.h", "enum { COST_OF_NOTHING = 12 };\nstatic inline int cost_of_nothing(void)\n{\n    return COST_OF_NOTHING;\n}\n"),
@@ -183,7 +183,7 @@ def unused(copy):
         head, mark, tail = path.read_text().rpartition("#endif")
         path.write_text(head + text + mark + tail)
     copy.replace(
-        "cuda/device/problem.cuh",
+        "cuda/device/common/problem.cuh",
         HEAD,
         "#if BATCHED\n#define NOBODY 12\nstatic inline int nobodys(int x)\n{\n    return x + NOBODY;\n}\n#endif\n;\nstatic_assert(sizeof(int) == 4);\n" + HEAD,
     )

@@ -18,11 +18,11 @@ CONSTANTS = [
     ),
     ("cuda/plan/warp_mma.c", "WARP_MMA_MOST_WARPS = 8", "WARP_MMA_MOST_WARPS = 4", "gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma"),
     ("cuda/plan/cut.c", "t->clusters * 2 +", "t->clusters * 3 +", "spmm_sm90_wgmma"),
-    ("cuda/device/simt.cuh", "#define LANE (16", "#define LANE (8", "gemm_cuda_simt sddmm_cuda_simt spmm_cuda_simt"),
-    ("cuda/device/cluster.cuh", "threadIdx.x * 16, barrier", "threadIdx.x * 8, barrier", "spmm_sm90_wgmma"),
-    ("cuda/device/sddmm_store.cuh", "count / 16; i++", "count / 8; i++", "sddmm_sm90_wgmma"),
+    ("cuda/device/mma/simt.cuh", "#define LANE (16", "#define LANE (8", "gemm_cuda_simt sddmm_cuda_simt spmm_cuda_simt"),
+    ("cuda/device/epilogue/cluster.cuh", "threadIdx.x * 16, barrier", "threadIdx.x * 8, barrier", "spmm_sm90_wgmma"),
+    ("cuda/device/epilogue/sddmm_store.cuh", "count / 16; i++", "count / 8; i++", "sddmm_sm90_wgmma"),
     (
-        "cuda/device/tma.cuh",
+        "cuda/device/ptx/tma.cuh",
         "words[16]",
         "words[32]",
         "attention_backward_sm90 attention_sm90 gemm_sm90_wgmma sddmm_sm90_wgmma spmm_sm80_warp spmm_sm90_groups spmm_sm90_wgmma",
@@ -45,7 +45,7 @@ WHOLE = "bool spk_sm90_b_whole(const spk_problem *problem)\n{"
 BUILD = '    spk_build_begin(build, "spmm_sm90_wgmma.cu"'
 HEAD = "template <int DTYPE> struct element_of;"
 SIZE = "    const int size = (int)(GROUP_AXIS"
-SM90, WGMMA, PROBLEM = "cuda/plan/sm90.c", "cuda/kernels/spmm_sm90_wgmma.c", "cuda/device/problem.cuh"
+SM90, WGMMA, PROBLEM = "cuda/plan/sm90.c", "cuda/kernels/spmm_sm90_wgmma.c", "cuda/device/common/problem.cuh"
 SEEN = {
     "the number behind a name that only open conditions mention": ([], [(PROBLEM, "#define RELU 1", "#define RELU 5")], "spmm_sm90_wgmma"),
     "two names that exchange their numbers": (

@@ -1,5 +1,5 @@
 /* test_fault, test_hang: what no kernel should do. */
-#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/common/arguments.h"
 
 extern "C" __global__ void test_fault(const __grid_constant__ spk_cuda_arguments arg)
 {

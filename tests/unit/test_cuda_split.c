@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/device/gather.h"
+#include "backend/cuda/device/copy/gather.h"
 #include "backend/cuda/plan/cut.h"
 #include "backend/cuda/plan/pieces.h"
 #include "base/rng.h"

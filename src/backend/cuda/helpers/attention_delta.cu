@@ -2,11 +2,11 @@
 #include "backend/cuda/helpers/attention_delta.h"
 
 #if PACKED
-#include "backend/cuda/device/attention_spans.cuh"
+#include "backend/cuda/device/attention/attention_spans.cuh"
 #endif
-#include "backend/cuda/device/large_scores.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/attention/large_scores.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 
 constexpr int LANES = DEPTH_V <= 64 ? 8 : DEPTH_V <= 128 ? 16 : 32; /* of a query: each has a piece of eight columns */
 constexpr int AT_ONCE = ATTENTION_DELTA_THREADS / LANES;            /* queries */

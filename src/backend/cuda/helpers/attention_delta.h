@@ -3,8 +3,8 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_ATTENTION_DELTA_H
 #define SPK_BACKEND_CUDA_HELPERS_ATTENTION_DELTA_H
 
-#include "backend/cuda/device/attention_backward.h"
-#include "backend/cuda/device/attention_spans.h"
+#include "backend/cuda/device/attention/attention_backward.h"
+#include "backend/cuda/device/attention/attention_spans.h"
 
 /* The constants.
  *   ROWS     queries of a tile: what is made has room for whole tiles
@@ -27,8 +27,8 @@ SPK_BOTH int attention_delta_queries(int rows)
     return rows % 64 == 0 ? 64 : rows;
 }
 
-/* lse2: infinity of a query that sees no key, and behind the last one; LSE_IS_LARGE (device/large_scores.cuh) of a large LSE. turns: of
- * each tile a count, which begins with 0. */
+/* lse2: infinity of a query that sees no key, and behind the last one; LSE_IS_LARGE (device/attention/large_scores.cuh) of a large LSE.
+ * turns: of each tile a count, which begins with 0. */
 typedef struct attention_delta_task {
     attention_backward_task all;
     int query_tiles; /* of a head */

@@ -1,8 +1,8 @@
 /* attention_grad_q: a block a part of a tile. Bound: the bytes of the sums. */
 #include "backend/cuda/helpers/attention_grad_q.h"
 
-#include "backend/cuda/device/attention_store.cuh"
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/attention/attention_store.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 
 using namespace sm90;
 

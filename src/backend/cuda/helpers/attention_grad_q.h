@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_ATTENTION_GRAD_Q_H
 #define SPK_BACKEND_CUDA_HELPERS_ATTENTION_GRAD_Q_H
 
-#include "backend/cuda/device/attention_backward.h"
+#include "backend/cuda/device/attention/attention_backward.h"
 
 /* The constants. A tile of queries lies as parts of 64 rows and COLUMNS columns, neighbours of a row first; of each part thread t of 128
  * has four of its sums at t * 4, four more 512 further on, and so on, in the order of wgmma's sums.

@@ -1,9 +1,9 @@
 /* attention_join: a warp a row. Shares are added in the order of their keys, so that a result has the same bits on every run. */
 #include "backend/cuda/helpers/attention_join.h"
 
-#include "backend/cuda/device/large_scores.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/attention/large_scores.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 
 constexpr int WARPS = ATTENTION_JOIN_THREADS / 32, EACH = 8; /* columns of a lane, at most */
 

@@ -2,7 +2,7 @@
  * depend on it. Bound: latency. */
 #include "backend/cuda/helpers/attention_longest.h"
 
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 
 constexpr int THREADS = ATTENTION_LONGEST_THREADS, LENGTHS = ATTENTION_LONGEST_LENGTHS;
 static_assert(THREADS == LENGTHS && THREADS == ATTENTION_LONGEST_SEQUENCES, "a thread has one of each");

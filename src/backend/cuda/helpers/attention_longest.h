@@ -3,7 +3,7 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_ATTENTION_LONGEST_H
 #define SPK_BACKEND_CUDA_HELPERS_ATTENTION_LONGEST_H
 
-#include "backend/cuda/device/attention.h"
+#include "backend/cuda/device/attention/attention.h"
 
 enum {
     ATTENTION_LONGEST_THREADS = 1024,

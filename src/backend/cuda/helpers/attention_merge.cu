@@ -2,9 +2,9 @@
  * their way at once. */
 #include "backend/cuda/helpers/attention_merge.h"
 
-#include "backend/cuda/device/large_scores.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/attention/large_scores.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 
 constexpr int EACH = ATTENTION_MERGE_MOST / 32; /* parts of a lane */
 

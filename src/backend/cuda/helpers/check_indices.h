@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_CHECK_INDICES_H
 #define SPK_BACKEND_CUDA_HELPERS_CHECK_INDICES_H
 
-#include "backend/cuda/device/both.h"
+#include "backend/cuda/device/common/both.h"
 
 /* Whole once both stamps are the ones that were asked for. */
 typedef struct verdict {

@@ -1,5 +1,5 @@
 /* Lines at any address to lines that begin at multiples of 16 bytes, as TMA wants them. */
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 #include "backend/cuda/helpers/copy_lines.h"
 
 extern "C" __global__ void __launch_bounds__(COPY_LINES_THREADS) copy_lines(const __grid_constant__ copy_lines_task task)

@@ -1,7 +1,7 @@
 /* fill_dense: every stored block of op(A) copied to its place in a row-major M x K array, which holds zeros; the overhang of edge blocks is
  * left out. A block row has gridDim.x / grid_rows thread blocks, which take its blocks in turns. Lines of 16 bytes where the block's rows
  * and the places allow. Bound: memory. */
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 #include "backend/cuda/helpers/fill_dense.h"
 
 inline void copy_elements(const spk_cuda_arguments &a, const element_a *from, element_a *out, long long lda, long long row0, long long col0)

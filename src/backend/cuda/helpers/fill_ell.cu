@@ -1,7 +1,7 @@
 /* fill_ell: the stored blocks as Blocked-ELL wants them: a row-major array of M rows with `slots` blocks side by side. One thread block a
  * block row. */
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/problem.cuh"
 
 extern "C" __global__ void fill_ell(const __grid_constant__ spk_cuda_arguments a, element_a *out, long long slots)
 {

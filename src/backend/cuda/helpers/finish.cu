@@ -1,6 +1,6 @@
 /* finish: the epilogue over sums that a library left in an array with D's layout and leading dimension acc_ld, which is even, item after
  * item. A thread takes two neighbours at a time. Bound: memory. */
-#include "backend/cuda/device/epilogue.cuh"
+#include "backend/cuda/device/epilogue/epilogue.cuh"
 #include "backend/cuda/helpers/finish.h"
 
 extern "C" __global__ void __launch_bounds__(FINISH_THREADS)

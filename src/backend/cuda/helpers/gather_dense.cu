@@ -1,6 +1,6 @@
 /* gather_dense: D's stored blocks from a dense row-major array of M x N sums or finished products, with C. A thread block takes a stored
  * block at a time. The constants: gather_dense.h. Bound: memory. */
-#include "backend/cuda/device/block_store.cuh"
+#include "backend/cuda/device/epilogue/block_store.cuh"
 #include "backend/cuda/helpers/gather_dense.h"
 
 #if ACC_IS_D

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_GATHER_DENSE_H
 #define SPK_BACKEND_CUDA_HELPERS_GATHER_DENSE_H
 
-#include "backend/cuda/device/both.h"
+#include "backend/cuda/device/common/both.h"
 
 /* The constants.
  *   BLOCK_ROWS BLOCK_COLS RAGGED   as in block_store.cuh

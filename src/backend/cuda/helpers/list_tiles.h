@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HELPERS_LIST_TILES_H
 #define SPK_BACKEND_CUDA_HELPERS_LIST_TILES_H
 
-#include "backend/cuda/device/sddmm_tile.h"
+#include "backend/cuda/device/schedule/sddmm_tile.h"
 
 typedef struct tile_list {
     const int *offsets, *columns;

@@ -9,10 +9,10 @@
  * while the other is multiplied. Bound: shared memory with 16 rows of a warp, the tensor instruction with 32. */
 #include "backend/cuda/kernels/attention_backward_sm80.h"
 
-#include "backend/cuda/device/attention_backward_products.cuh"
-#include "backend/cuda/device/attention_store.cuh"
-#include "backend/cuda/device/attention_tiles.cuh"
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/attention/attention_backward_products.cuh"
+#include "backend/cuda/device/attention/attention_store.cuh"
+#include "backend/cuda/device/attention/attention_tiles.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 
 typedef attention_backward_task backward_task;
 typedef attention_backward_sm80_work backward_work;

@@ -2,8 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_ATTENTION_BACKWARD_SM80_H
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_BACKWARD_SM80_H
 
-#include "backend/cuda/device/attention_backward.h"
-#include "backend/cuda/device/attention_tiles.h"
+#include "backend/cuda/device/attention/attention_backward.h"
+#include "backend/cuda/device/attention/attention_tiles.h"
 
 /* Beside those of attention in tiles, which are of the program `queries`:
  *   QUERY_SIXTEENS, KEY_SIXTEENS   of a warp's rows in the programs `queries` and `keys`

@@ -13,16 +13,16 @@
  * An infinity or NaN in a row of a pair that is seen makes that pair's gradients NaN, in steps where some pair is not seen. */
 #include "backend/cuda/kernels/attention_backward_sm90.h"
 
-#include "backend/cuda/device/attention_store.cuh"
-#include "backend/cuda/device/copy_async.cuh"
-#include "backend/cuda/device/elected.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma_registers.cuh"
-#include "backend/cuda/device/pingpong.cuh"
-#include "backend/cuda/device/pipeline.cuh"
-#include "backend/cuda/device/softmax.cuh"
-#include "backend/cuda/device/tma.cuh"
-#include "backend/cuda/device/uniform.cuh"
+#include "backend/cuda/device/attention/attention_store.cuh"
+#include "backend/cuda/device/ptx/copy_async.cuh"
+#include "backend/cuda/device/ptx/elected.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma_registers.cuh"
+#include "backend/cuda/device/schedule/pingpong.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
+#include "backend/cuda/device/attention/softmax.cuh"
+#include "backend/cuda/device/ptx/tma.cuh"
+#include "backend/cuda/device/ptx/uniform.cuh"
 
 using namespace sm90;
 

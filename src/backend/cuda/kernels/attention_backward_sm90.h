@@ -2,9 +2,9 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_ATTENTION_BACKWARD_SM90_H
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_BACKWARD_SM90_H
 
-#include "backend/cuda/device/attention_backward.h"
-#include "backend/cuda/device/attention_spans.h"
-#include "backend/cuda/device/sm90.h"
+#include "backend/cuda/device/attention/attention_backward.h"
+#include "backend/cuda/device/attention/attention_spans.h"
+#include "backend/cuda/device/common/sm90.h"
 
 /* The constants.
  *

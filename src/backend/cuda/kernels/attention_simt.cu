@@ -5,8 +5,8 @@
  * are; between the two exponentials go through shared memory. Bound: instruction issue. */
 #include "backend/cuda/kernels/attention_simt.h"
 
-#include "backend/cuda/device/attention_tiles.cuh"
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/attention/attention_tiles.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 
 constexpr attention_simt_shape SHAPE = attention_simt_shape_of({ATTENTION_TILES_CONSTANTS(SPK_CONSTANT_VALUE)});
 constexpr int WARP_ROWS = SHAPE.rows, LANE_KEYS = STEP_KEYS / 32, LANE_COLUMNS = SHAPE.columns_v / 32;

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_ATTENTION_SIMT_H
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_SIMT_H
 
-#include "backend/cuda/device/attention_tiles.h"
+#include "backend/cuda/device/attention/attention_tiles.h"
 
 /* Tiles in shared memory are of f32. Lines of K are an odd number of 16-byte pieces long, so that lanes, which have a key each, read from
  * different banks; those of V are whole turns of a warp. */

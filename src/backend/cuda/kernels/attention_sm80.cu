@@ -6,12 +6,12 @@
  * rows of a warp, shared memory with 16. */
 #include "backend/cuda/kernels/attention_sm80.h"
 
-#include "backend/cuda/device/attention_store.cuh"
-#include "backend/cuda/device/attention_tiles.cuh"
-#include "backend/cuda/device/copy_async.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma_sync.cuh"
-#include "backend/cuda/device/softmax.cuh"
+#include "backend/cuda/device/attention/attention_store.cuh"
+#include "backend/cuda/device/attention/attention_tiles.cuh"
+#include "backend/cuda/device/ptx/copy_async.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma_sync.cuh"
+#include "backend/cuda/device/attention/softmax.cuh"
 
 using namespace sm90; /* softmax.cuh: its sums have this instruction's order, too */
 

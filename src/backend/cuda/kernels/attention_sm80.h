@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_ATTENTION_SM80_H
 #define SPK_BACKEND_CUDA_KERNELS_ATTENTION_SM80_H
 
-#include "backend/cuda/device/attention_tiles.h"
+#include "backend/cuda/device/attention/attention_tiles.h"
 
 /*   SIXTEENS   of a warp's rows: what it brings from shared memory is multiplied by so many tiles of Q
  *   Q_HELD     1: Q stays in registers; 0: in shared memory */

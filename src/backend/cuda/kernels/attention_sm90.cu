@@ -6,18 +6,18 @@
  * from tile to tile. */
 #include "backend/cuda/kernels/attention_sm90.h"
 
-#include "backend/cuda/device/attention_packed.cuh"
-#include "backend/cuda/device/attention_packed_blocks.cuh"
-#include "backend/cuda/device/attention_store.cuh"
-#include "backend/cuda/device/elected.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/matrices.cuh"
-#include "backend/cuda/device/mma_registers.cuh"
-#include "backend/cuda/device/pingpong.cuh"
-#include "backend/cuda/device/pipeline.cuh"
-#include "backend/cuda/device/softmax.cuh"
-#include "backend/cuda/device/tma.cuh"
-#include "backend/cuda/device/uniform.cuh"
+#include "backend/cuda/device/attention/attention_packed.cuh"
+#include "backend/cuda/device/attention/attention_packed_blocks.cuh"
+#include "backend/cuda/device/attention/attention_store.cuh"
+#include "backend/cuda/device/ptx/elected.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/matrices.cuh"
+#include "backend/cuda/device/mma/mma_registers.cuh"
+#include "backend/cuda/device/schedule/pingpong.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
+#include "backend/cuda/device/attention/softmax.cuh"
+#include "backend/cuda/device/ptx/tma.cuh"
+#include "backend/cuda/device/ptx/uniform.cuh"
 
 using namespace sm90;
 

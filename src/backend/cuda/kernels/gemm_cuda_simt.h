@@ -2,8 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_GEMM_CUDA_SIMT_H
 #define SPK_BACKEND_CUDA_KERNELS_GEMM_CUDA_SIMT_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/dense.h"
-#include "backend/cuda/device/simt.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/copy/dense.h"
+#include "backend/cuda/device/mma/simt.h"
 
 #endif

@@ -2,8 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_GEMM_SM80_DMMA_H
 #define SPK_BACKEND_CUDA_KERNELS_GEMM_SM80_DMMA_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/dense.h"
-#include "backend/cuda/device/warp_mma.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/copy/dense.h"
+#include "backend/cuda/device/mma/warp_mma.h"
 
 #endif

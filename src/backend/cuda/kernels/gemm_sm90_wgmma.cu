@@ -1,12 +1,12 @@
 /* gemm_sm90_wgmma: D = epilogue(A B), f16 or bf16 in, f32 sums. One producer warp brings chunks of K of a tile's rows of A and columns of B
  * through TMA into a ring of stages; warpgroups multiply them with wgmma; the grid is persistent. The constants: gemm_sm90_wgmma.h. Bound:
  * tensor cores; bytes from L2 where a tile is narrow, from memory where M or N is small. */
-#include "backend/cuda/device/cluster.cuh"
-#include "backend/cuda/device/finish_staged.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma.cuh"
-#include "backend/cuda/device/pingpong.cuh"
-#include "backend/cuda/device/pipeline.cuh"
+#include "backend/cuda/device/epilogue/cluster.cuh"
+#include "backend/cuda/device/epilogue/finish_staged.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma.cuh"
+#include "backend/cuda/device/schedule/pingpong.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
 #include "backend/cuda/kernels/gemm_sm90_wgmma.h"
 
 using namespace sm90;

@@ -2,8 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_GEMM_SM90_WGMMA_H
 #define SPK_BACKEND_CUDA_KERNELS_GEMM_SM90_WGMMA_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/sm90.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/sm90.h"
 
 /* The constants.
  *

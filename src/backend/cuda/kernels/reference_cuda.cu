@@ -1,5 +1,5 @@
 /* reference_cuda: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. */
-#include "backend/cuda/device/reference.cuh"
+#include "backend/cuda/device/common/reference.cuh"
 #include "backend/cuda/kernels/reference_cuda.h"
 
 inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)

@@ -2,8 +2,8 @@
  * time. Takes every problem; the yardstick on a device, and always valid. */
 #include "backend/cuda/kernels/reference_cuda_attention.h"
 
-#include "backend/cuda/device/large_scores.cuh"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/attention/large_scores.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 
 enum { EACH = COMPUTE == F64 ? 2 : 8 }; /* columns of O of a lane at a time */
 

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_ATTENTION_H
 #define SPK_BACKEND_CUDA_KERNELS_REFERENCE_CUDA_ATTENTION_H
 
-#include "backend/cuda/device/attention.h"
+#include "backend/cuda/device/attention/attention.h"
 
 enum { REFERENCE_ATTENTION_THREADS = 256 }; /* of a block; a warp a query */
 

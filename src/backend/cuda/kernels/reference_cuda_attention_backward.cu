@@ -3,8 +3,8 @@
  * Takes every problem; the yardstick on a device. */
 #include "backend/cuda/kernels/reference_cuda_attention_backward.h"
 
-#include "backend/cuda/device/large_scores.cuh"
-#include "backend/cuda/device/problem.cuh"
+#include "backend/cuda/device/attention/large_scores.cuh"
+#include "backend/cuda/device/common/problem.cuh"
 
 enum { EACH = COMPUTE == F64 ? 2 : 8 }; /* columns of a lane at a time */
 

@@ -1,6 +1,6 @@
 /* reference_cuda_sddmm: values from the definition, one thread an element of D. Takes every problem; the yardstick on a device, and always
  * valid. Threads of a warp are neighbours in D. */
-#include "backend/cuda/device/reference.cuh"
+#include "backend/cuda/device/common/reference.cuh"
 #include "backend/cuda/kernels/reference_cuda_sddmm.h"
 
 /* The block row that block p is in. */

@@ -1,7 +1,7 @@
 /* sddmm_cuda_simt: D = alpha (X Y) at the stored blocks + beta C with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums;
  * any block, layout and alignment. Bound: shared memory and FMA at large blocks, copies of a few rows at small ones. */
-#include "backend/cuda/device/sddmm_gather.cuh"
-#include "backend/cuda/device/simt.cuh"
+#include "backend/cuda/device/copy/sddmm_gather.cuh"
+#include "backend/cuda/device/mma/simt.cuh"
 #include "backend/cuda/kernels/sddmm_cuda_simt.h"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)

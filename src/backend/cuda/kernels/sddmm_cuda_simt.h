@@ -2,9 +2,9 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_CUDA_SIMT_H
 #define SPK_BACKEND_CUDA_KERNELS_SDDMM_CUDA_SIMT_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/sddmm_gather.h"
-#include "backend/cuda/device/simt.h"
-#include "backend/cuda/device/team.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/copy/sddmm_gather.h"
+#include "backend/cuda/device/mma/simt.h"
+#include "backend/cuda/device/copy/team.h"
 
 #endif

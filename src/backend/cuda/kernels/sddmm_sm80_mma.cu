@@ -1,8 +1,8 @@
 /* sddmm_sm80_mma: D = alpha (X Y) at the stored blocks + beta C with mma.sync and cp.async: f16, bf16 and TF32 with f32 sums, f64; any
  * block, layout and alignment, and every device from compute capability 8.0 on. Bound: loads from shared memory at large blocks, copies of
  * a few rows at small ones. */
-#include "backend/cuda/device/sddmm_gather.cuh"
-#include "backend/cuda/device/warp_mma.cuh"
+#include "backend/cuda/device/copy/sddmm_gather.cuh"
+#include "backend/cuda/device/mma/warp_mma.cuh"
 #include "backend/cuda/kernels/sddmm_sm80_mma.h"
 
 static_assert(DTYPE_A == F64 ? COMPUTE == F64 : sizeof(element_a) == 2 || COMPUTE == TF32, "the tensor instructions take these types only");

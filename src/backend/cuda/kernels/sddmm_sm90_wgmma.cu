@@ -4,13 +4,13 @@
  * multiply 64 rows by WIDTH columns each and keep what of it is stored. Both may want the same columns: they see windows of the tile's
  * columns that overlap. The grid is persistent. The constants: sddmm_sm90_wgmma.h.
  * Bound: tensor cores at dense tiles, bytes from L2 where a tile has few common columns. */
-#include "backend/cuda/device/block_store.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma.cuh"
-#include "backend/cuda/device/pipeline.cuh"
-#include "backend/cuda/device/sddmm_reduce.cuh"
-#include "backend/cuda/device/sddmm_store.cuh"
-#include "backend/cuda/device/tma.cuh"
+#include "backend/cuda/device/epilogue/block_store.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
+#include "backend/cuda/device/epilogue/sddmm_reduce.cuh"
+#include "backend/cuda/device/epilogue/sddmm_store.cuh"
+#include "backend/cuda/device/ptx/tma.cuh"
 #include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
 
 using namespace sm90;

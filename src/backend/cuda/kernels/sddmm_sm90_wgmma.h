@@ -2,12 +2,12 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SDDMM_SM90_WGMMA_H
 #define SPK_BACKEND_CUDA_KERNELS_SDDMM_SM90_WGMMA_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/sddmm_tile.h"
-#include "backend/cuda/device/sm90.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/schedule/sddmm_tile.h"
+#include "backend/cuda/device/common/sm90.h"
 
 typedef struct sddmm_work {
-    const int *words;   /* of the tiles (device/sddmm_tile.h) */
+    const int *words;   /* of the tiles (device/schedule/sddmm_tile.h) */
     int tiles, parts;   /* of a pattern; of K */
     int steps;          /* of SDDMM_CHUNK along K */
     long long elements; /* of an item's D */

@@ -1,8 +1,8 @@
 /* spmm_cuda_narrow: D = epilogue(A_bsr B) where B has few columns: values flow once from memory into registers, with no shared memory
  * between. Bound: memory.
  * How lanes share the work, and the constants: spmm_cuda_narrow.h. */
-#include "backend/cuda/device/epilogue.cuh"
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/epilogue/epilogue.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 #include "backend/cuda/kernels/spmm_cuda_narrow.h"
 
 #define CHUNKS_A_BLOCK (BLOCK_COLS / CHUNK)

@@ -2,8 +2,8 @@
  * Values and B come straight into registers, a lane has 16 bytes of each row of B, and a thread block's rows find what they share in the
  * first-level cache. Needs a row-major B; values and B at multiples of 16 bytes. Bound: bytes from L2; multiply-adds where blocks have many
  * rows. How lanes share the work, and the constants: spmm_cuda_rows.h. */
-#include "backend/cuda/device/epilogue.cuh"
-#include "backend/cuda/device/launch.cuh"
+#include "backend/cuda/device/epilogue/epilogue.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
 #include "backend/cuda/kernels/spmm_cuda_rows.h"
 
 constexpr rows_shape SHAPE = rows_shape_of({ROWS_CONSTANTS(SPK_CONSTANT_VALUE)});

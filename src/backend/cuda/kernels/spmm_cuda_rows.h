@@ -7,8 +7,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_CUDA_ROWS_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_CUDA_ROWS_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/both.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/both.h"
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A)

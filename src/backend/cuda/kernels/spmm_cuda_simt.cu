@@ -1,8 +1,8 @@
 /* spmm_cuda_simt: D = epilogue(A_bsr B) with ordinary multiply-adds: f32 (exact), f64, f16 and bf16 with f32 sums; any block, layout and
  * epilogue. A team of threads keeps TILE_M x TILE_N sums in registers, THREAD_M x THREAD_N each. Bound: shared memory and FMA at large
  * blocks, L2 at small. */
-#include "backend/cuda/device/gather.cuh"
-#include "backend/cuda/device/tiles_simt.cuh"
+#include "backend/cuda/device/copy/gather.cuh"
+#include "backend/cuda/device/schedule/tiles_simt.cuh"
 #include "backend/cuda/kernels/spmm_cuda_simt.h"
 
 extern "C" __global__ void __launch_bounds__(TEAM_THREADS *TEAMS, 1)

@@ -8,9 +8,9 @@
  * make two operands: depth 2t, 2t + 1 of the instruction is 4t, 4t + 1 of the step, and 2t + 8, 2t + 9 are 4t + 2, 4t + 3, a lane's four
  * neighbours in a row of A. The sums of the four instructions over 32 columns are then of eight neighbouring columns. The constants:
  * spmm_sm80_direct.h. */
-#include "backend/cuda/device/epilogue.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma_sync.cuh"
+#include "backend/cuda/device/epilogue/epilogue.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma_sync.cuh"
 #include "backend/cuda/kernels/spmm_sm80_direct.h"
 
 constexpr direct_shape SHAPE = direct_shape_of({DIRECT_CONSTANTS(SPK_CONSTANT_VALUE)});

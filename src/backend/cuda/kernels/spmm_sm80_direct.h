@@ -7,8 +7,8 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DIRECT_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DIRECT_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/both.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/both.h"
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A): 8 or multiples of 16 */

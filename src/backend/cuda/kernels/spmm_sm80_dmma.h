@@ -2,9 +2,9 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DMMA_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_DMMA_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/gather.h"
-#include "backend/cuda/device/team.h"
-#include "backend/cuda/device/warp_mma.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/copy/gather.h"
+#include "backend/cuda/device/copy/team.h"
+#include "backend/cuda/device/mma/warp_mma.h"
 
 #endif

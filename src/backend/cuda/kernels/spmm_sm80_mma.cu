@@ -1,7 +1,7 @@
 /* spmm_sm80_mma: D = epilogue(A_bsr B) with mma.sync and cp.async, in f16, bf16 or TF32 with f32 sums; any block, layout and epilogue, and
  * every device from compute capability 8.0 on. Bound: L2 at small blocks, instruction issue at large ones. */
-#include "backend/cuda/device/gather.cuh"
-#include "backend/cuda/device/tiles_warp_mma.cuh"
+#include "backend/cuda/device/copy/gather.cuh"
+#include "backend/cuda/device/schedule/tiles_warp_mma.cuh"
 #include "backend/cuda/kernels/spmm_sm80_mma.h"
 
 static_assert(sizeof(element_a) == 2 ? DTYPE_A == DTYPE_B : COMPUTE == TF32, "the tensor instructions take these types only");

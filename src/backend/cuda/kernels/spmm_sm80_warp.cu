@@ -3,8 +3,8 @@
  * but at the end, where several share a block row. Bound: bytes from L2; where there are few columns, the latency of a row's indices, its
  * operands and its sums.
  * The constants: spmm_sm80_warp.h. */
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/warp_step.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/warp_step.cuh"
 #include "backend/cuda/kernels/spmm_sm80_warp.h"
 
 constexpr warp_constants CONSTANTS = {WARP_CONSTANTS(SPK_CONSTANT_VALUE)};

@@ -8,12 +8,12 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_WARP_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM80_WARP_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/both.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/both.h"
 
 /* The constants, beside those.
  *   BLOCK_ROWS BLOCK_COLS   of op(A)
- *   RAGGED_K CUT_PIECES     as device/warp_step.cuh has them
+ *   RAGGED_K CUT_PIECES     as device/mma/warp_step.cuh has them
  *   BYTES_EACH              of an element of op(A), of B */
 #define WARP_CONSTANTS(C)     \
     C(BLOCK_ROWS, block_rows) \

@@ -4,11 +4,11 @@
  * A warpgroup has HEIGHT / 128 tiles of 64 rows. Where a tile has no block in any slot of a stage it is left out; where some rows of it
  * have none, zeros stand in their place, which needs a finite B. At 64 rows with one slot that does not happen.
  * Bound: bytes from L2, and issuing them. */
-#include "backend/cuda/device/finish_staged.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma.cuh"
-#include "backend/cuda/device/pipeline.cuh"
-#include "backend/cuda/device/scheduler.cuh"
+#include "backend/cuda/device/epilogue/finish_staged.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
+#include "backend/cuda/device/schedule/scheduler.cuh"
 #include "backend/cuda/kernels/spmm_sm90_groups.h"
 
 using namespace sm90;

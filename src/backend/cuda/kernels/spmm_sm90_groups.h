@@ -2,10 +2,10 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM90_GROUPS_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM90_GROUPS_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/group_lists.h"
-#include "backend/cuda/device/sm90.h"
-#include "backend/cuda/device/tile_order.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/schedule/group_lists.h"
+#include "backend/cuda/device/common/sm90.h"
+#include "backend/cuda/device/schedule/tile_order.h"
 
 /* The constants.
  *   BLOCK_ROWS BLOCK_COLS  of op(A): 16, 32 or 64 rows; a multiple of 16 columns

@@ -2,13 +2,13 @@
  * One producer warp brings tiles of A and B through TMA into a ring of stages; one or two warpgroups multiply them with wgmma; the grid is
  * persistent. A stage is TILE_M rows of one block times CHUNK of its columns, and CHUNK rows of B times BN columns. The constants:
  * spmm_sm90_wgmma.h. Bound: bytes from L2 at 64 rows, tensor cores at 128. */
-#include "backend/cuda/device/cluster.cuh"
-#include "backend/cuda/device/finish_staged.cuh"
-#include "backend/cuda/device/launch.cuh"
-#include "backend/cuda/device/mma.cuh"
-#include "backend/cuda/device/pingpong.cuh"
-#include "backend/cuda/device/pipeline.cuh"
-#include "backend/cuda/device/scheduler.cuh"
+#include "backend/cuda/device/epilogue/cluster.cuh"
+#include "backend/cuda/device/epilogue/finish_staged.cuh"
+#include "backend/cuda/device/ptx/launch.cuh"
+#include "backend/cuda/device/mma/mma.cuh"
+#include "backend/cuda/device/schedule/pingpong.cuh"
+#include "backend/cuda/device/copy/pipeline.cuh"
+#include "backend/cuda/device/schedule/scheduler.cuh"
 #include "backend/cuda/kernels/spmm_sm90_wgmma.h"
 
 using namespace sm90;

@@ -2,9 +2,9 @@
 #ifndef SPK_BACKEND_CUDA_KERNELS_SPMM_SM90_WGMMA_H
 #define SPK_BACKEND_CUDA_KERNELS_SPMM_SM90_WGMMA_H
 
-#include "backend/cuda/device/arguments.h"
-#include "backend/cuda/device/sm90.h"
-#include "backend/cuda/device/tile_order.h"
+#include "backend/cuda/device/common/arguments.h"
+#include "backend/cuda/device/common/sm90.h"
+#include "backend/cuda/device/schedule/tile_order.h"
 
 /* The constants.
  *   BLOCK_ROWS BLOCK_COLS  of op(A)

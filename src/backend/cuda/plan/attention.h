@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_H
 
-#include "backend/cuda/device/attention.h"
+#include "backend/cuda/device/attention/attention.h"
 #include "backend/cuda/plan/index.h"
 
 /* band.left or band.right as programs and their tasks have it: 0 where it limits no query of this problem, however it was asked for. */

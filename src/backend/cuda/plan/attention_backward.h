@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_BACKWARD_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_BACKWARD_H
 
-#include "backend/cuda/device/attention_backward.h"
+#include "backend/cuda/device/attention/attention_backward.h"
 #include "backend/cuda/plan/attention.h"
 
 /* What of a task does not change from run to run; and that of a run. */

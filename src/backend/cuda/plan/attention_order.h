@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_ORDER_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_ORDER_H
 
-#include "backend/cuda/device/attention_share.h"
+#include "backend/cuda/device/attention/attention_share.h"
 #include "backend/cuda/plan/attention.h"
 
 /* All in device memory, which is the caller's to release; NULL: worker w computes tiles w, w + workers, ... */

@@ -1,9 +1,9 @@
-/* Host side of the attention rows whose thread blocks have a tile of queries each (device/attention_tiles.h). */
+/* Host side of the attention rows whose thread blocks have a tile of queries each (device/attention/attention_tiles.h). */
 #ifndef SPK_BACKEND_CUDA_PLAN_ATTENTION_TILES_H
 #define SPK_BACKEND_CUDA_PLAN_ATTENTION_TILES_H
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/device/attention_tiles.h"
+#include "backend/cuda/device/attention/attention_tiles.h"
 #include "kernel/kernel.h"
 
 /* What a program is compiled with, beyond the constants of its own, and launched with. */

@@ -4,13 +4,13 @@
 
 #include "kernel/kernel.h"
 
-/* What a problem defines for every program of its operation (device/problem.cuh), before what else is defined. */
+/* What a problem defines for every program of its operation (device/common/problem.cuh), before what else is defined. */
 void spk_build_begin(spk_build *build, const char *file, const char *entry, const spk_problem *problem);
 
 /* " -DNAME=value" more. */
 void spk_build_define(spk_build *build, const char *name, int value);
 
-/* For the list of a kernel's constants, device/both.h: NAME_CONSTANTS(SPK_BUILD_DEFINE) where `build` and `constants` are. */
+/* For the list of a kernel's constants, device/common/both.h: NAME_CONSTANTS(SPK_BUILD_DEFINE) where `build` and `constants` are. */
 #define SPK_BUILD_DEFINE(NAME, member) spk_build_define(build, #NAME, constants.member);
 
 #endif

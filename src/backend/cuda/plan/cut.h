@@ -1,6 +1,6 @@
 /* Which block of threads computes which part of D where clusters of two blocks even out rows of unequal length: each cluster gets about as
  * much, and one of its tiles, the longest, is cut such that both blocks end together. The second block works off the tile's end and hands
- * its sums over to the first, early where the first has nothing else to do (device/cluster.cuh). */
+ * its sums over to the first, early where the first has nothing else to do (device/epilogue/cluster.cuh). */
 #ifndef SPK_BACKEND_CUDA_PLAN_CUT_H
 #define SPK_BACKEND_CUDA_PLAN_CUT_H
 

@@ -1,9 +1,9 @@
-/* Host side of the dense products on a team's tiles (device/dense.cuh): from the tiles of a team to the program's options, and binding and
- * running. */
+/* Host side of the dense products on a team's tiles (device/copy/dense.cuh): from the tiles of a team to the program's options, and binding
+ * and running. */
 #ifndef SPK_BACKEND_CUDA_PLAN_DENSE_TILES_H
 #define SPK_BACKEND_CUDA_PLAN_DENSE_TILES_H
 
-#include "backend/cuda/device/dense.h"
+#include "backend/cuda/device/copy/dense.h"
 #include "backend/cuda/plan/gather.h"
 
 /* TILE_M, TILE_N, TILE_K, STAGES and TEAM_THREADS of s->c are given: the rest. adding: the entry of the second launch, where K is cut into

@@ -1,9 +1,9 @@
-/* Host side of the kernels that gather tiles (device/gather.cuh): from the tiles of a team to the program's options, and binding and
+/* Host side of the kernels that gather tiles (device/copy/gather.cuh): from the tiles of a team to the program's options, and binding and
  * running. */
 #ifndef SPK_BACKEND_CUDA_PLAN_GATHER_H
 #define SPK_BACKEND_CUDA_PLAN_GATHER_H
 
-#include "backend/cuda/device/gather.h"
+#include "backend/cuda/device/copy/gather.h"
 #include "backend/cuda/plan/build.h"
 #include "backend/cuda/plan/pieces.h"
 

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "backend/cuda/device/group_lists.h"
+#include "backend/cuda/device/schedule/group_lists.h"
 
 int64_t spk_groups_count(int64_t grid_rows, int height)
 {

@@ -3,7 +3,7 @@
 #define SPK_BACKEND_CUDA_PLAN_INDEX_H
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/device/arguments.h"
+#include "backend/cuda/device/common/arguments.h"
 
 typedef struct spk_cuda_index {
     spk_cuda_arguments arguments;         /* shape, strides, indices of the problem; operands still NULL */

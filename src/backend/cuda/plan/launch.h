@@ -8,8 +8,8 @@
 spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream,
                            void **parameters);
 
-/* The same, for kernels that begin with previous_launch_done (device/launch.cuh): their blocks may start before the launch before them is
- * done. */
+/* The same, for kernels that begin with previous_launch_done (device/ptx/launch.cuh): their blocks may start before the launch before them
+ * is done. */
 spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes,
                                  CUstream stream, void **parameters);
 

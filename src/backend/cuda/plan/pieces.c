@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <stdlib.h>
 
-#include "backend/cuda/device/gather.h"
+#include "backend/cuda/device/copy/gather.h"
 
 static int64_t pieces_of(int64_t length, int64_t most)
 {

@@ -1,10 +1,10 @@
-/* Long block rows cut into pieces for the kernels that gather tiles: as a list for device/gather.cuh. */
+/* Long block rows cut into pieces for the kernels that gather tiles: as a list for device/copy/gather.cuh. */
 #ifndef SPK_BACKEND_CUDA_PLAN_PIECES_H
 #define SPK_BACKEND_CUDA_PLAN_PIECES_H
 
 #include "backend/cuda/cuda.h"
 
-/* memory: as device/gather.h has it for PIECES. */
+/* memory: as device/copy/gather.h has it for PIECES. */
 typedef struct pieces_list {
     int64_t pieces, cut_rows, cut_pieces; /* of all rows; of cut rows */
     int *memory;

@@ -1,7 +1,7 @@
 /* The reference rows: they take every problem, and plan nothing. */
 #include "backend/cuda/plan/reference.h"
 
-#include "backend/cuda/device/reference.h"
+#include "backend/cuda/device/common/reference.h"
 #include "backend/cuda/plan/index.h"
 #include "backend/cuda/plan/launch.h"
 

@@ -32,7 +32,7 @@ spk_status spk_schedule_sort(const spk_mem *mem, const int *lengths, int64_t cou
  */
 void spk_schedule_write(const int *numbers, const int *owners, int64_t tiles, int workers, int *lists);
 
-/* The tiles of each block, as device/scheduler.cuh reads them. */
+/* The tiles of each block, as device/schedule/scheduler.cuh reads them. */
 typedef struct schedule_lists {
     int *memory;   /* offsets (blocks + 1); tiles: row tile * col_tiles + column tile */
     int64_t count; /* of ints */

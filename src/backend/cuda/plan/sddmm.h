@@ -1,4 +1,4 @@
-/* What the host sides of the SDDMM rows share: splitting K, whose sums meet in a second launch (device/sddmm_reduce.cuh). */
+/* What the host sides of the SDDMM rows share: splitting K, whose sums meet in a second launch (device/epilogue/sddmm_reduce.cuh). */
 #ifndef SPK_BACKEND_CUDA_PLAN_SDDMM_H
 #define SPK_BACKEND_CUDA_PLAN_SDDMM_H
 

@@ -1,9 +1,9 @@
-/* Host side of the SDDMM rows that gather tiles (device/sddmm_gather.cuh): the tiles of a pattern, the program's options, binding and
+/* Host side of the SDDMM rows that gather tiles (device/copy/sddmm_gather.cuh): the tiles of a pattern, the program's options, binding and
  * running. */
 #ifndef SPK_BACKEND_CUDA_PLAN_SDDMM_GATHER_H
 #define SPK_BACKEND_CUDA_PLAN_SDDMM_GATHER_H
 
-#include "backend/cuda/device/sddmm_gather.h"
+#include "backend/cuda/device/copy/sddmm_gather.h"
 #include "backend/cuda/plan/gather.h"
 #include "backend/cuda/plan/sddmm.h"
 

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "backend/cuda/device/sddmm_tile.h"
+#include "backend/cuda/device/schedule/sddmm_tile.h"
 
 int spk_sddmm_tile_words(const sddmm_tiling *t)
 {

@@ -1,8 +1,8 @@
-/* Host side of the kernels on ordinary multiply-adds (device/simt.cuh): how a block's rows and the columns are cut for the threads. */
+/* Host side of the kernels on ordinary multiply-adds (device/mma/simt.cuh): how a block's rows and the columns are cut for the threads. */
 #ifndef SPK_BACKEND_CUDA_PLAN_SIMT_H
 #define SPK_BACKEND_CUDA_PLAN_SIMT_H
 
-#include "backend/cuda/device/simt.h"
+#include "backend/cuda/device/mma/simt.h"
 #include "backend/cuda/plan/gather.h"
 
 /* The tunables of a row. */

@@ -3,7 +3,7 @@
 #ifndef SPK_BACKEND_CUDA_PLAN_SM90_H
 #define SPK_BACKEND_CUDA_PLAN_SM90_H
 
-#include "backend/cuda/device/sm90.h"
+#include "backend/cuda/device/common/sm90.h"
 #include "backend/cuda/plan/launch.h"
 
 int spk_sm90_block_rows(const spk_problem *problem);
@@ -21,7 +21,7 @@ bool spk_sm90_applicable(const spk_problem *problem, const char **why);
 /* A further dimension where there is a batch: its items, `stride` elements apart (0: one for all). */
 spk_tensor_map_desc spk_sm90_map_items(const spk_problem *problem, spk_tensor_map_desc map, int64_t stride);
 
-/* values, a box of `rows` rows by `chunk` columns of one block. Every tile lies in shared memory as device/mma.cuh says. */
+/* values, a box of `rows` rows by `chunk` columns of one block. Every tile lies in shared memory as device/mma/mma.cuh says. */
 spk_tensor_map_desc spk_sm90_map_values(const spk_bound *bound, const void *values, int rows, int chunk);
 
 /* values, a box of one whole block of up to 64 rows by `chunk` columns. A block number of nnzb gives zeros. */

@@ -1,7 +1,7 @@
 /* Chooses which rows clusters share, gives tiles away and writes the pieces. */
 #include "backend/cuda/plan/split.h"
 
-#include "backend/cuda/device/tile_order.h"
+#include "backend/cuda/device/schedule/tile_order.h"
 
 int64_t spk_split_at_pieces(const split_task *t)
 {

@@ -1,5 +1,6 @@
 /* Which block of threads computes which part of D where long rows are split: the blocks of a cluster share a split tile, a segment of the
- * row's stored blocks each, and add their sums in the order of the segments (device/cluster.cuh); other tiles go whole to one block. */
+ * row's stored blocks each, and add their sums in the order of the segments (device/epilogue/cluster.cuh); other tiles go whole to one
+ * block. */
 #ifndef SPK_BACKEND_CUDA_PLAN_SPLIT_H
 #define SPK_BACKEND_CUDA_PLAN_SPLIT_H
 

@@ -3,7 +3,7 @@
 
 #include <limits.h>
 
-#include "backend/cuda/device/tile_order.h"
+#include "backend/cuda/device/schedule/tile_order.h"
 
 int64_t spk_turns_start(int column, int64_t count, int period)
 {

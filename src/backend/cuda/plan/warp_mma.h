@@ -1,8 +1,8 @@
-/* Host side of the kernels on mma.sync (device/warp_mma.cuh): how a block's rows and the columns are cut for the warps. */
+/* Host side of the kernels on mma.sync (device/mma/warp_mma.cuh): how a block's rows and the columns are cut for the warps. */
 #ifndef SPK_BACKEND_CUDA_PLAN_WARP_MMA_H
 #define SPK_BACKEND_CUDA_PLAN_WARP_MMA_H
 
-#include "backend/cuda/device/warp_mma.h"
+#include "backend/cuda/device/mma/warp_mma.h"
 #include "backend/cuda/plan/gather.h"
 
 /* The tunables of a row. */
