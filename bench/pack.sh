@@ -33,6 +33,7 @@ for file in sparsek sparsek-prover libsparsek.so.0.1; do
     strip -o "$to/$file" "$(realpath "$build/$file")"
 done
 ln -s libsparsek.so.0.1 "$to/libsparsek.so"
+cp "$root/share/programs.db" "$to" # found beside the library, as where it is installed
 for file in "$build"/bench/bench_* "$build/tests/test_device"; do
     if [ -x "$file" ]; then strip -o "$to/${file#"$build"/}" "$file"; fi
 done
