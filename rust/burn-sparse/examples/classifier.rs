@@ -1,4 +1,4 @@
-//! A classifier with block-sparse layers, trained by Burn's own training loop: `cargo run --release --example classifier [EPOCHS]`.
+//! A classifier with block-sparse layers, trained by Burn's own training loop: `cargo run --release --features train --example classifier [EPOCHS]`.
 //!
 //! The data set is made, the same every time: a digit as a seven-segment display shows it, 16 x 16, moved by up to two pixels, every pixel's
 //! brightness off by up to 0.3; 8,000 to learn from, 1,000 to validate with. A record is saved and loaded into a new model at the end.
