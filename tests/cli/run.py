@@ -7,11 +7,13 @@ import concurrent.futures
 import pathlib
 import subprocess
 import sys
+import time
 import unittest
 
 import support
 
 MEASURING = ("test_bench", "test_check")
+LONG_S = 5  # a test of so many seconds is named at the end
 SCRIPTS = ("test_carry", "test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
 
 
@@ -35,10 +37,32 @@ def run_files(options):
     return passed
 
 
+class Timed(unittest.TextTestResult):
+    """Says at the end which tests took long."""
+
+    def __init__(self, *arguments, **words):
+        super().__init__(*arguments, **words)
+        self.seconds_of = []
+
+    def startTest(self, test):
+        self.begun = time.monotonic()
+        super().startTest(test)
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.seconds_of.append((time.monotonic() - self.begun, test.id()))
+
+    def printErrors(self):
+        super().printErrors()
+        for seconds, name in sorted(self.seconds_of, reverse=True):
+            if seconds >= LONG_S:
+                self.stream.writeln(f"{seconds:5.0f} s  {name}")
+
+
 def run_here(options):
     loader = unittest.TestLoader()
     suite = loader.loadTestsFromNames(options.tests) if options.tests else loader.discover(str(support.HERE), "test_*.py", str(support.HERE))
-    return unittest.TextTestRunner(verbosity=2).run(suite).wasSuccessful()
+    return unittest.TextTestRunner(verbosity=2, resultclass=Timed).run(suite).wasSuccessful()
 
 
 if __name__ == "__main__":
