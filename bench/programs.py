@@ -2,7 +2,7 @@
 """The compiled device programs that ship with the library, share/programs.db: bench/programs.py collect|make|check|list [--database FILE].
 
   collect FOLDER   makes the file of a cache of compiled programs ($SPARSEK_CACHE_DIR/cubin), which `python bench/python/first_choices.py` fills on a GPU. Taken
-                   are programs of usual problems, in 16 bits, and of those that serve the same problems the one or two whose tiles serve most others, too
+                   are programs of usual problems, and of those that serve the same problems the one or two whose tiles serve most others, too
   make             compiles anew what is of another source, with NVRTC ($SPARSEK_NVRTC), on any machine: no GPU is needed
   check            says how many are of this tree's sources; fails where fewer than nine of ten are
   list             a line a program: file, source's hash, architecture, options
@@ -31,9 +31,12 @@ KEY = re.compile(r"^(?P<file>\S+\.cu) (?P<hash>[0-9a-f]{16}) (?:nvrtc=\S+ )?arch
 OF_ATTENTION = {"DTYPE_A", "DEPTH", "DEPTH_V", "MASKED", "LEFT", "RIGHT", "WANT_LSE", "LIMITED", "CAPPED", "PACKED", "PAGED", "TILED", "COUNTED", "SHARED", "SCRUB", "VECTOR"}
 OF_PRODUCTS = {"DTYPE_A", "DTYPE_B", "DTYPE_D", "COMPUTE", "LAYOUT_A", "LAYOUT_B", "LAYOUT_D", "A_K_CONTIGUOUS", "HAS_POSITIONS", "BIAS", "ASSUME_FINITE"}
 OF_PRODUCTS |= {"BLOCK_ROWS", "BLOCK_COLS", "ACTIVATION", "RESIDUAL"}
-USUAL = {"DTYPE_A": {"3", "4"}, "DEPTH": {"64", "128"}, "BLOCK_ROWS": {"16", "32", "64", "128"}}  # f16, bf16
-SECOND = re.compile(r"_simt\.cu$")  # for pointers that are not aligned
-KEPT = {"attention_sm90.cu": 2, "spmm_sm90_wgmma.cu": 2, "spmm_sm80_warp.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
+USUAL = {"DEPTH": {"32", "64", "128"}, "DEPTH_V": {"32", "64", "128"}, "BLOCK_ROWS": {"4", "8", "16", "32", "64", "128"}}
+HALVES = ("3", "4")  # f16, bf16
+SECOND = re.compile(r"_simt\.cu$")  # in 16 bits: for pointers that are not aligned, and small blocks
+OF_BLOCKS = {"attention_sm90.cu": "UNIT", "attention_backward_sm80.cu": "STEP_KEYS"}  # of tiles, but with a mask what fits its blocks
+EVERY = 99  # of programs that another one's tiles name
+KEPT = {"attention_delta.cu": EVERY, "attention_grad_q.cu": EVERY, "spmm_sm90_wgmma.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
 COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/runtime/program.c
 
 
@@ -89,35 +92,64 @@ def say(programs):
     print(f"{len(programs)} programs, {sum(size for size, _ in programs.values()) / 2**20:.1f} MiB, {sum(len(z) for _, z in programs.values()) / 2**20:.1f} zipped")
 
 
+def words_of(found):
+    return dict(word[2:].split("=", 1) for word in found["options"].split() if word.startswith("-D") and "=" in word)
+
+
 def constants(found):
-    """What a program is of: the constants that follow from the problem, and those of tiles."""
-    words = dict(word[2:].split("=", 1) for word in found["options"].split() if word.startswith("-D") and "=" in word)
+    """What a program is of: the constants that follow from the problem, and those of tiles. The two types of 16 bits are one, as is attention with and without LSE: programs of one compile for the other."""
     own = OF_ATTENTION if found["file"].startswith("attention") else OF_PRODUCTS
-    of_problem = tuple(sorted(item for item in words.items() if item[0] in own))
-    return words, (found["file"], found["arch"], of_problem), (found["file"], tuple(sorted(item for item in words.items() if item[0] not in own)))
+    of_problem, of_tiles = [], []
+    for word, value in words_of(found).items():
+        if word == "WANT_LSE":
+            continue
+        if word.startswith("DTYPE") and value in HALVES:
+            value = "half"
+        fits_mask = word == OF_BLOCKS.get(found["file"]) and "-DMASKED=1 " in found["options"]
+        (of_problem if word in own or fits_mask else of_tiles).append((word, value))
+    return (found["file"], found["arch"], *of_problem), (found["file"], *of_tiles)
+
+
+def is_usual(found):
+    words = words_of(found)
+    if any(words.get(word) not in (None, *values) for word, values in USUAL.items()):
+        return False
+    small = int(words.get("BLOCK_ROWS", 128)) < 16
+    return not SECOND.search(found["file"]) or words["DTYPE_A"] not in HALVES or small
+
+
+def variants(options):
+    """The options of a program in each type of 16 bits, with and without LSE."""
+    made = [options]
+    if re.search(r"-DDTYPE_A=[34] ", options):
+        made = [re.sub(r"(-DDTYPE_\w+=)[34]\b", rf"\g<1>{half}", options) for half in HALVES]
+    if "-DWANT_LSE=" in options and "-DDEPTH=" in options:
+        made = [re.sub(r"-DWANT_LSE=\d", f"-DWANT_LSE={lse}", each) for each in made for lse in (0, 1)]
+    return dict.fromkeys(made)
 
 
 def chosen(cache):
     """Of programs for the same problems those with the most usual tiles."""
-    groups, usual = collections.defaultdict(list), collections.Counter()
-    for found, cubin in cache:
-        words, problem, tiles = constants(found)
-        if SECOND.search(found["file"]) or any(words.get(word) not in (None, *values) for word, values in USUAL.items()):
-            continue
-        usual[tiles] += 1
-        groups[problem].append((tiles, found, cubin))
+    groups, usual = collections.defaultdict(dict), collections.Counter()
+    for found, _ in cache:
+        if is_usual(found):
+            problem, tiles = constants(found)
+            usual[tiles] += 1
+            groups[problem][tiles] = found
     for problem, group in groups.items():
-        for _, found, cubin in sorted(group, key=lambda entry: (-usual[entry[0]], name(entry[1])))[: KEPT.get(problem[0], 1)]:
-            yield found, cubin
+        for tiles in sorted(group, key=lambda tiles: (-usual[tiles], tiles))[: KEPT.get(problem[0], 1)]:
+            yield group[tiles]
 
 
 def collect(options):
-    today, programs = hashes(), {}
-    for found, cubin in chosen(of_cache(options.folder)):
-        if today.get(found["file"]) == found["hash"]:
-            programs[name(found)] = zipped(cubin)
-    if not programs:
+    today = hashes()
+    cache = [(found, cubin) for found, cubin in of_cache(options.folder) if today.get(found["file"]) == found["hash"]]
+    if not cache:
         raise SystemExit(f"{options.folder} holds no program of this tree's sources")
+    compiled = {name(found): cubin for found, cubin in cache}
+    wanted = {name({**found.groupdict(), "options": each}) for found in chosen(cache) for each in variants(found["options"])}
+    programs = {key: zipped(compiled[key]) for key in wanted if key in compiled}
+    programs |= compile_all({key: today[KEY.match(key)["file"]] for key in wanted if key not in compiled})
     write(options.database, programs)
     say(programs)
 
@@ -130,22 +162,27 @@ def compile_anew(key, source_hash):
     return f"{found['file']} {source_hash} arch={found['arch']} {found['options']}", zipped(cubin)
 
 
+def compile_all(sources):
+    """Of keys and their sources' hashes: keys of today and programs."""
+    programs = {}
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for count, (key, content) in enumerate(pool.map(lambda item: compile_anew(*item), sources.items()), 1):
+            programs[key] = content
+            if sys.stderr.isatty():
+                print(f"\r{count} of {len(sources)}", end="", file=sys.stderr)
+    return programs
+
+
 def make(options):
     today, programs = hashes(), read(options.database)
     stale = [key for key in programs if today.get(KEY.match(key)["file"]) != KEY.match(key)["hash"]]
-    gone = [key for key in stale if KEY.match(key)["file"] not in today]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        waiting = {key: pool.submit(compile_anew, key, today[KEY.match(key)["file"]]) for key in stale if key not in gone}
-        for count, (key, result) in enumerate(waiting.items(), 1):
-            made, content = result.result()
-            programs[made] = content
-            if sys.stderr.isatty():
-                print(f"\r{count} of {len(waiting)}", end="", file=sys.stderr)
+    waiting = {key: today[KEY.match(key)["file"]] for key in stale if KEY.match(key)["file"] in today}
+    made = compile_all(waiting)
     for key in stale:
         del programs[key]
-    write(options.database, programs)
-    print(f"{len(waiting)} compiled anew, {len(gone)} of programs that are gone left out")
-    say(programs)
+    write(options.database, programs | made)
+    print(f"{len(made)} compiled anew, {len(stale) - len(waiting)} of programs that are gone left out")
+    say(programs | made)
 
 
 def check(options):
