@@ -19,6 +19,7 @@ from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
 from ._ops import BOTTOM_RIGHT, CAUSAL
+from ._options import tuning_at_once
 from ._report import Report, measured_row
 
 PEERS = ("pytorch_sdpa", "flex_attention", "flash_attention_4")
@@ -445,11 +446,12 @@ def benchmark_attention(
     chosen = _check_peers(peers)
     _tuning._check_rounds(rounds, least=1)
     words: dict[str, Any] = dict(mask=mask, causal=causal, window=window, sinks=sinks, diagonal=diagonal, scale=scale, softcap=softcap, lengths=lengths)
-    with torch.no_grad(), _tuning._progress(progress):
+    with torch.no_grad(), _tuning._progress(progress), tuning_at_once():
         attention(q, k, v, layout=layout, **words)
     if q.is_meta:
         raise ValueError("q: is on the device meta, where nothing can be measured")
-    with torch.no_grad(), torch.autocast(q.device.type, enabled=False), torch.cuda.device(q.device) if q.is_cuda else contextlib.nullcontext():
+    where = torch.cuda.device(q.device) if q.is_cuda else contextlib.nullcontext()
+    with torch.no_grad(), torch.autocast(q.device.type, enabled=False), where, tuning_at_once():
         return _raced(_problem_of(q, k, v, layout, words), layout, words, backward, chosen, rounds)
 
 

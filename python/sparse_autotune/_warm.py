@@ -7,28 +7,17 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from . import _C
 from ._linear import SparseLinear
-from ._options import get_options
+from ._options import get_options, tuning_each
 
 _IDLE_SHARE = 0.5  # of the processors, that nobody uses
 _LOOK_S = 0.2
-
-
-@contextlib.contextmanager
-def _tuning_each() -> Iterator[None]:
-    """Inside, this thread tunes every class that is not known."""
-    _C.tune_each(1)
-    try:
-        yield
-    finally:
-        _C.tune_each(-1)
 
 
 def _idle_share() -> float:
@@ -155,8 +144,8 @@ def warm_up(
 ) -> WarmUp | None:
     """Tunes a model's products for the sizes that will come, so that no call waits for a measurement, and each size has its own choice.
 
-    A number of tokens that is new to a layer runs at once on what was chosen for the nearest one (see docs/tuning.md); only the first of a layer, and one
-    that is sixteen times smaller or larger than all others, is measured within the call. After a warm-up none is.
+    Without a warm-up a number of tokens that is new to a layer runs at once on what was chosen for the nearest one. Only the first of a layer, and one that
+    is sixteen times smaller or larger than all others, is measured by the product's own calls (see docs/tuning.md). After a warm-up none is.
 
     sizes: numbers of tokens, each of which is tuned for every sa.SparseLinear of the model; or inputs of the model (a tensor, a tuple, or a dict of keywords),
     with which it is called once, so that attention and all other products are met. gradients: also the products of a backward pass (of numbers only).
@@ -182,7 +171,7 @@ def warm_up(
 
     def tuned(job: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
-            with _tuning_each():
+            with tuning_each():
                 job()
 
         return run

@@ -62,7 +62,8 @@ def tune_once(call: Callable[[], Any] | None, group: dist.ProcessGroup | None = 
     if here:
         try:
             if call is not None:
-                call()
+                with _options.tuning_at_once():
+                    call()
             found[0] = _cache("export", None)
         except Exception as error:  # of the call: others wait
             found[1] = f"{type(error).__name__}: {error}"

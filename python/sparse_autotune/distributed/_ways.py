@@ -55,7 +55,7 @@ def chosen(plan: Plan, x: Tensor, layers: Sequence[Any], inner: Inner) -> Way:
     ways += [Way(1, WEIGHTS)] if plan.may_be_direct and plan.bare and not plan.arguments else []
     try:
         leaves = [leaf for layer in layers for leaf in layer.hold(leaves=True)]
-        with torch.set_grad_enabled(training):
+        with torch.set_grad_enabled(training), _options.tuning_at_once():
             plan.chosen[key] = _fastest(plan, x.detach().requires_grad_(training and x.requires_grad), layers, leaves, inner, ways)
     finally:
         for layer in layers:
