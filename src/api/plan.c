@@ -91,6 +91,29 @@ static void remember(spk_context *context, const spk_problem *problem, const spk
         spk_decisions_add(context->decisions, asked, since, decided);
 }
 
+/* Where nothing was measured the model's choice may want more memory than there is, which a tuning would have seen. So its row is left out,
+ * and the next one's, until one fits. Nothing is tried in place then: what is left is not what the class knows. */
+static spk_status make_smaller(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_epoch since,
+                               spk_decided *decided, spk_plan **out)
+{
+    enum { MOST_LEFT_OUT = 8, LIST_TEXT = 600 };
+    const spk_tuner tuner = spk_context_tuner(context);
+    spk_tune_options fewer = *options;
+    char list[LIST_TEXT], said[400];
+    int used = snprintf(list, sizeof list, "%s", options->exclude != NULL ? options->exclude : "");
+    spk_status status = SPK_ERR_OUT_OF_MEMORY;
+    snprintf(said, sizeof said, "%s", spk_error_last());
+    fewer.exclude = list;
+    fewer.unknown = SPK_UNKNOWN_ESTIMATE;
+    for (int i = 0; i < MOST_LEFT_OUT && status == SPK_ERR_OUT_OF_MEMORY; i++) {
+        used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", used > 0 ? "," : "", decided->first.kernel->name);
+        if (used >= LIST_TEXT || spk_tune_choose(&tuner, problem, &fewer, &decided->first) != SPK_OK)
+            break;
+        status = make(context, problem, &fewer, since, decided, false, out);
+    }
+    return status == SPK_ERR_OUT_OF_MEMORY ? spk_fail(status, "%s", said) : status;
+}
+
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **out)
 {
     const spk_tuner tuner = spk_context_tuner(context);
@@ -105,7 +128,10 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
         make(context, problem, options, since, &decided, true, out) == SPK_OK)
         return SPK_OK;
     SPK_TRY(spk_tune_choose(&tuner, problem, options, &decided.first));
-    SPK_TRY(make(context, problem, options, since, &decided, false, out));
+    const spk_status status = make(context, problem, options, since, &decided, false, out);
+    if (status == SPK_ERR_OUT_OF_MEMORY && spk_origin_is_estimate(decided.first.origin))
+        return make_smaller(context, problem, options, since, &decided, out);
+    SPK_TRY(status);
     if ((*out)->trial == NULL && asks && decided.first.lasting && is_complete(*out))
         remember(context, problem, &asked, since, &decided);
     return SPK_OK;
