@@ -1,8 +1,5 @@
 """set_options(unknown="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
 
-import os
-import subprocess
-import sys
 import time
 
 import pytest
@@ -75,19 +72,6 @@ def test_attention(measured):
         for got, of in zip(torch.autograd.grad(o, (q, k, v), y), wanted, strict=True):
             torch.testing.assert_close(got, of, atol=1e-4, rtol=1e-3)
     assert not measured
-
-
-def test_it_is_what_a_program_gets_that_asks_for_nothing(tmp_path):
-    program = """if True:
-        import torch
-        import sparse_autotune as sa
-        a, x = sa.BSR.from_dense(torch.randn(96, 80), (16, 8), density=0.4), torch.randn(80, 24)
-        sa.matmul(a, x)
-        print(sa.get_options().unknown, sa.explain(a, x).origin)
-    """
-    env = {**os.environ, "SPARSEK_STORE": str(tmp_path / "store.db"), "SPARSEK_BUNDLE": ""}
-    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("in_place tried in place: 1 run in turn so far"), done.stdout + done.stderr
 
 
 def test_equal_bits(measured):
