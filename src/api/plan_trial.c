@@ -261,7 +261,7 @@ static void rule_out(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, 
         atomic_store(&t->first, FIRST_OUT);
 }
 
-/* Whether a first run did what it should; else the contender is out. */
+/* Whether a first run did what it should; else the contender is out. What the caller's own operands seem to show is confirmed first. */
 static bool is_right(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, const spk_args *args)
 {
     const spk_tuner tuner = spk_context_tuner(plan->context);
@@ -269,6 +269,9 @@ static bool is_right(const spk_plan *plan, spk_plan_trial *t, spk_contender *c, 
     const uint64_t seed = (uint64_t)spk_now_us();
     if (spk_check_run(&tuner, &plan->bound.problem, args, seed, spk_trial_check_us(c), spk_trial_tolerance(t->trial), &verdict) != SPK_OK)
         return true; /* the oracle lacks memory: nothing is known */
+    if (verdict.wrong &&
+        !spk_trial_confirms(&tuner, &plan->bound.problem, c, spk_trial_tolerance(t->trial), verdict.why, sizeof verdict.why))
+        return true;
     c->error = verdict.error > c->error ? verdict.error : c->error;
     if (!verdict.wrong)
         return true;

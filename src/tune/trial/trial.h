@@ -43,6 +43,11 @@ spk_contender *spk_trial_known(spk_trial *trial);
 spk_contender *spk_trial_winner(spk_trial *trial);
 spk_status spk_trial_save(spk_trial *trial);
 
+/* Whether a contender that seemed wrong on the caller's operands is wrong on random ones, too (why says how). Takes some milliseconds, and
+ * memory for operands; where there is none nothing is confirmed. */
+bool spk_trial_confirms(const spk_tuner *tuner, const spk_problem *problem, const spk_contender *suspect, double tolerance, char *why,
+                        size_t size);
+
 /* For how long a contender's first outcome may be compared with the oracle. */
 double spk_trial_check_us(const spk_contender *contender);
 double spk_trial_tolerance(const spk_trial *trial);
