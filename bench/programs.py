@@ -36,7 +36,9 @@ HALVES = ("3", "4")  # f16, bf16
 SECOND = re.compile(r"_simt\.cu$")  # in 16 bits: for pointers that are not aligned, and small blocks
 OF_BLOCKS = {"attention_sm90.cu": "UNIT", "attention_backward_sm80.cu": "STEP_KEYS"}  # of tiles, but with a mask what fits its blocks
 EVERY = 99  # of programs that another one's tiles name
-KEPT = {"attention_delta.cu": EVERY, "attention_grad_q.cu": EVERY, "spmm_sm90_wgmma.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
+KEPT = {"spmm_sm90_wgmma.cu": 2, "gemm_sm90_wgmma.cu": 6, "gemm_sm80_mma.cu": 6}  # for the same problems; others: 1
+KEPT |= {"attention_delta.cu": EVERY, "attention_grad_q.cu": EVERY}
+WITH_LSE = ("attention_sm90.cu", "attention_sm80.cu", "attention_simt.cu")  # forward, whose constant WANT_LSE is the caller's; gradients always have 0
 COMMON = "--gpu-architecture={} -default-device --std=c++17 {}"  # src/backend/cuda/runtime/program.c
 
 
@@ -97,7 +99,10 @@ def words_of(found):
 
 
 def constants(found):
-    """What a program is of: the constants that follow from the problem, and those of tiles. The two types of 16 bits are one, as is attention with and without LSE: programs of one compile for the other."""
+    """What a program is of: the constants that follow from the problem, and those of tiles.
+
+    The two types of 16 bits are one, as is attention with and without LSE: `variants` makes each of the other.
+    """
     own = OF_ATTENTION if found["file"].startswith("attention") else OF_PRODUCTS
     of_problem, of_tiles = [], []
     for word, value in words_of(found).items():
@@ -118,12 +123,12 @@ def is_usual(found):
     return not SECOND.search(found["file"]) or words["DTYPE_A"] not in HALVES or small
 
 
-def variants(options):
+def variants(file, options):
     """The options of a program in each type of 16 bits, with and without LSE."""
     made = [options]
     if re.search(r"-DDTYPE_A=[34] ", options):
         made = [re.sub(r"(-DDTYPE_\w+=)[34]\b", rf"\g<1>{half}", options) for half in HALVES]
-    if "-DWANT_LSE=" in options and "-DDEPTH=" in options:
+    if "-DWANT_LSE=" in options and file in WITH_LSE:
         made = [re.sub(r"-DWANT_LSE=\d", f"-DWANT_LSE={lse}", each) for each in made for lse in (0, 1)]
     return dict.fromkeys(made)
 
@@ -147,7 +152,7 @@ def collect(options):
     if not cache:
         raise SystemExit(f"{options.folder} holds no program of this tree's sources")
     compiled = {name(found): cubin for found, cubin in cache}
-    wanted = {name({**found.groupdict(), "options": each}) for found in chosen(cache) for each in variants(found["options"])}
+    wanted = {name({**found.groupdict(), "options": each}) for found in chosen(cache) for each in variants(found["file"], found["options"])}
     programs = {key: zipped(compiled[key]) for key in wanted if key in compiled}
     programs |= compile_all({key: today[KEY.match(key)["file"]] for key in wanted if key not in compiled})
     write(options.database, programs)
