@@ -33,7 +33,7 @@ def parse(parser, arguments):
     torch.manual_seed(options.seed)
     if options.budget is None and options.small:
         options.budget = 0.1  # training meets dozens of classes of products: they would take minutes
-    sa.set_options(unknown="tune", budget_s=options.budget or 0)  # what is timed here has been decided
+    sa.set_options(unknown="tune", budget_s=options.budget or 0)  # not in place: the choice is made before it is timed
     return options
 
 
