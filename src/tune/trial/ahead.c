@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "tune/search/search.h"
+#include "tune/trial/trial.h"
 
 enum { STACK_BYTES = 16 << 20, LEAST_PRIORITY = 19, WRONG_BYTES = 240 };
 static const double check_us = 30e3;      /* for the oracle's numbers, of all candidates together */
@@ -91,19 +92,8 @@ static void leave_list(const spk_ahead *a)
         *link = a->next;
 }
 
-/* A proof says that a program does no harm, not that its numbers are right. */
-static void compare(spk_ahead *a, spk_stage *stage, int entry)
-{
-    spk_contender c = {.kernel = a->list[entry].kernel, .params = a->list[entry].params, .prepared = true};
-    double run_us;
-    if (spk_contender_bind(&c, stage) == SPK_OK && !spk_contender_check(&c, stage, a->tolerance, &run_us) &&
-        c.status == SPK_CANDIDATE_WRONG)
-        snprintf(a->wrong[entry], WRONG_BYTES, "%s", c.why);
-    spk_contender_unbind(&c);
-}
-
-/* Alone on the device's own stream, as a tuning is: what another thread puts there may be recorded into a graph. Where there is no memory
- * for it nothing is compared. */
+/* A proof says that a program does no harm, not that its numbers are right. Alone on the device's own stream, as a tuning is: what another
+ * thread puts there may be recorded into a graph. Where there is no memory for it nothing is compared. */
 static void compare_all(spk_ahead *a)
 {
     const spk_tuner tuner = {.mem = &a->mem, .device = a->device, .interrupted = &a->interrupted};
@@ -118,7 +108,7 @@ static void compare_all(spk_ahead *a)
     if (spk_stage_make(&tuner, &problem, level, (uint64_t)spk_now_us(), check_us, &memory, &stage) == SPK_OK)
         for (int i = 0; i < a->count && atomic_load(&a->interrupted) == 0; i++)
             if (a->list[i].status == SPK_OK)
-                compare(a, stage, i);
+                (void)spk_trial_finds_wrong(stage, a->list[i].kernel, &a->list[i].params, a->tolerance, a->wrong[i], WRONG_BYTES);
     spk_stage_release(&stage);
     spk_operand_memory_release(a->device, &memory);
     spk_measuring_end(held);

@@ -43,6 +43,9 @@ spk_contender *spk_trial_known(spk_trial *trial);
 spk_contender *spk_trial_winner(spk_trial *trial);
 spk_status spk_trial_save(spk_trial *trial);
 
+/* Whether a candidate computes something wrong on the operands of a stage that has checks (why says how); one that cannot run does not. */
+bool spk_trial_finds_wrong(spk_stage *stage, const spk_kernel *kernel, const spk_params *params, double tolerance, char *why, size_t size);
+
 /* Whether a contender that seemed wrong on the caller's operands is wrong on random ones, too (why says how). Takes some milliseconds, and
  * memory for operands; where there is none nothing is confirmed. */
 bool spk_trial_confirms(const spk_tuner *tuner, const spk_problem *problem, const spk_contender *suspect, double tolerance, char *why,
