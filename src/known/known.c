@@ -64,15 +64,15 @@ static void in_child(void)
         pthread_rwlock_init(&of_process[i].lock, NULL);
 }
 
-static void watch_forks(void)
+/* When the library is loaded, so before whoever uses it: handlers run in reverse order before a fork, and a user's lock, under which it
+ * calls the library, must be taken before the library's own. */
+__attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
 spk_known *spk_known_of_process(spk_known_kind kind)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
     return &of_process[kind];
 }
 

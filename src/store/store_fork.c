@@ -38,22 +38,22 @@ static void in_child(void)
                 close(store->holds[i].file); /* the parent's descriptor of the same description keeps the lock */
             store->holds[i] = (spk_store_hold){0, -1};
         }
-        store->pending_count = 0; /* the parent tells them */
+        store->pending_count = 0;  /* the parent tells them */
     }
     in_parent();
 }
 
 static int watch_result;
 
-static void watch(void)
+/* When the library is loaded, so before whoever uses it: handlers run in reverse order before a fork, and a user's lock, under which it
+ * calls the library, must be taken before the library's own. */
+__attribute__((constructor)) static void watch(void)
 {
     watch_result = pthread_atfork(before_fork, in_parent, in_child);
 }
 
 spk_status spk_store_fork_watch(spk_store *store)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch);
     if (watch_result != 0)
         return spk_fail(SPK_ERR_OUT_OF_MEMORY, "out of memory: the handlers of fork() were refused (%s)", spk_system_error(watch_result));
     pthread_mutex_lock(&list_mutex);

@@ -63,9 +63,15 @@ static void give_lock(void)
     pthread_mutex_unlock(&lock);
 }
 
-static void watch_process(void)
+/* When the library is loaded, so before whoever uses it: handlers run in reverse order before a fork, and a user's lock, under which it
+ * calls the library, must be taken before the library's own. */
+__attribute__((constructor)) static void watch_forks(void)
 {
     pthread_atfork(take_lock, give_lock, forget_all);
+}
+
+static void watch_exit(void)
+{
     atexit(wait_for_all);
 }
 
@@ -161,7 +167,7 @@ spk_status spk_ahead_begin(const spk_tuner *tuner, const spk_problem *problem, d
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     spk_ahead *made = NULL;
     spk_status status;
-    pthread_once(&once, watch_process);
+    pthread_once(&once, watch_exit);
     SPK_TRY(spk_calloc(tuner->mem, 1, sizeof *made, &made));
     made->mem = *tuner->mem;
     made->device = tuner->device;
