@@ -255,7 +255,7 @@ const char *result_kind_name(spk_kind kind)
 
 const char *result_provisional(spk_provisional provisional)
 {
-    static const char *const names[] = {"", "interrupted", "budget", "load"};
+    static const char *const names[] = {"", "interrupted", "budget", "load", "in_place"};
     return (unsigned)provisional < sizeof(names) / sizeof(*names) ? names[provisional] : "unknown";
 }
 

@@ -60,7 +60,7 @@ void result_print(cli *app, const problem *p, const result *r);
 const char *result_status_name(spk_candidate_status status);
 const char *result_kind_name(spk_kind kind);
 
-/* "interrupted", "budget", "load"; "" for what is finished. */
+/* "interrupted", "budget", "load", "in_place"; "" for what is finished. */
 const char *result_provisional(spk_provisional provisional);
 
 /* "3 minutes ago". */

@@ -1033,7 +1033,9 @@ typedef enum spk_provisional {
     SPK_PROVISIONAL_BUDGET = 2,
     /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a process and where the
      * machine is not as busy */
-    SPK_PROVISIONAL_LOAD = 3
+    SPK_PROVISIONAL_LOAD = 3,
+    /* a few candidates were tried in place, by the runs of the program (SPK_UNKNOWN_IN_PLACE). A tuning measures more of them anew */
+    SPK_PROVISIONAL_IN_PLACE = 4
 } spk_provisional;
 
 /* What a report says as a whole. */

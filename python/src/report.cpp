@@ -66,7 +66,7 @@ const char *status_name(spk_candidate_status status)
 /* NULL: finished. */
 const char *provisional_name(spk_provisional provisional)
 {
-    static const char *const names[] = {nullptr, "interrupted", "budget", "load"};
+    static const char *const names[] = {nullptr, "interrupted", "budget", "load", "in_place"};
     return static_cast<size_t>(provisional) < sizeof names / sizeof *names ? names[provisional] : "unknown";
 }
 

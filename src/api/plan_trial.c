@@ -13,9 +13,8 @@
 
 enum { LOOK_AGAIN = 32 }; /* runs */
 
-/* A workspace of runs in turn. On streams a run goes on after it was called, so that none is released before the end. */
+/* The workspace of runs in turn, which grows with who wants more. */
 typedef struct room {
-    struct room *next;
     size_t bytes;
     spk_scratch *scratch;
 } room;
@@ -31,7 +30,7 @@ typedef struct spk_plan_trial {
     spk_epoch since;          /* when it last looked for the outcome */
     int runs;                 /* since it looked whether that trial is still under way */
     spk_trial *trial;         /* NULL: it is over */
-    room *rooms;
+    room room;
     spk_contender *timed; /* whose time on its stream is still to be read */
     bool has_spare;       /* a second candidate is bound when one is wanted */
     spk_bound spare;      /* kernel NULL: not yet */
@@ -47,14 +46,11 @@ const spk_plan_later *spk_plan_later_of(const spk_plan *plan)
     return plan->trial != NULL ? atomic_load_explicit(&plan->trial->later, memory_order_acquire) : NULL;
 }
 
-static void release_rooms(const spk_plan *plan, spk_plan_trial *t)
+/* What still runs on a stream keeps its memory: a device's own is released when it has ended, an allocator's in the order of the stream. */
+static void release_room(spk_plan_trial *t)
 {
-    for (room *r = t->rooms, *next; r != NULL; r = next) {
-        next = r->next;
-        spk_scratch_release(&r->scratch);
-        spk_free(&plan->context->mem, r);
-    }
-    t->rooms = NULL;
+    spk_scratch_release(&t->room.scratch);
+    t->room.bytes = 0;
 }
 
 /* Whether candidates come with a proof; else the oracle looks at the first outcome of each. */
@@ -70,7 +66,7 @@ void spk_plan_end_trial(spk_plan *plan)
     if (t == NULL)
         return;
     spk_trial_end(&t->trial);
-    release_rooms(plan, t);
+    release_room(t);
     spk_scratch_release(&t->scratch);
     spk_scratch_release(&t->spare_scratch);
     spk_unbind(&t->spare);
@@ -182,24 +178,13 @@ static spk_status bind(const spk_plan *plan, spk_contender *c, const spk_bound *
     return SPK_OK;
 }
 
-static spk_status find_room(const spk_plan *plan, spk_plan_trial *t, size_t bytes, room **found)
+static spk_status make_room(const spk_plan *plan, spk_plan_trial *t, size_t bytes)
 {
-    const spk_mem *mem = &plan->context->mem;
-    for (room *r = t->rooms; r != NULL; r = r->next)
-        if (r->bytes >= bytes) {
-            *found = r;
-            return SPK_OK;
-        }
-    room *made = NULL;
-    SPK_TRY(spk_calloc(mem, 1, sizeof *made, &made));
-    const spk_status status = spk_scratch_make(mem, plan->context->device, bytes, &made->scratch);
-    if (status != SPK_OK) {
-        spk_free(mem, made);
-        return status;
-    }
-    made->bytes = bytes;
-    made->next = t->rooms;
-    *found = t->rooms = made;
+    if (t->room.bytes >= bytes)
+        return SPK_OK;
+    release_room(t);
+    SPK_TRY(spk_scratch_make(&plan->context->mem, plan->context->device, bytes, &t->room.scratch));
+    t->room.bytes = bytes;
     return SPK_OK;
 }
 
@@ -220,16 +205,15 @@ static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *
                       void *stream, double *us)
 {
     spk_args with = *args;
-    room *where = NULL;
     spk_loan loan;
     if (bound->workspace_bytes == 0 || (args->workspace != NULL && args->workspace_bytes >= bound->workspace_bytes))
         return run_watched(plan, bound, watch, args, stream, us);
-    SPK_TRY(find_room(plan, t, bound->workspace_bytes, &where));
-    SPK_TRY(spk_scratch_borrow(where->scratch, stream, &loan));
+    SPK_TRY(make_room(plan, t, bound->workspace_bytes));
+    SPK_TRY(spk_scratch_borrow(t->room.scratch, stream, &loan));
     with.workspace = loan.memory;
     with.workspace_bytes = bound->workspace_bytes;
     const spk_status status = run_watched(plan, bound, watch, &with, stream, us);
-    spk_scratch_return(where->scratch, &loan);
+    spk_scratch_return(t->room.scratch, &loan);
     return status;
 }
 
@@ -248,8 +232,11 @@ static void tell_wrong(const spk_plan *plan, const spk_contender *c)
     const spk_context *context = plan->context;
     char text[512], params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(c->kernel, &c->params, params, sizeof params);
-    snprintf(text, sizeof text, "%s %s gave a wrong result%s, and was ruled out: %s", c->kernel->name, params,
-             has_proofs(plan) ? "" : ", which was computed again by another", c->why);
+    snprintf(text, sizeof text, "%s %s gave a wrong result%s, and is ruled out: %s.%s", c->kernel->name, params,
+             has_proofs(plan) ? " on random operands" : "", c->why,
+             !has_proofs(plan)   ? " What it computed was computed again by another candidate: no result is affected"
+             : is_first(plan, c) ? " Earlier results of this plan are its"
+                                 : " It computed no result of yours");
     if (context->log != NULL)
         spk_tell_log(context->log, context->log_user, 1, text);
 }
@@ -403,7 +390,7 @@ static spk_status settle(const spk_plan *plan, spk_plan_trial *t)
     }
     spk_trial_save(t->trial);
     spk_trial_end(&t->trial);
-    release_rooms(plan, t);
+    release_room(t);
     return SPK_OK;
 }
 

@@ -288,6 +288,9 @@ static void say_provisional(paragraph *out, const spk_report *report)
     } else if (report->provisional == SPK_PROVISIONAL_BUDGET) {
         append_words(out, " Provisional: the budget of %.3g s ended before interleaved rounds could decide", report->budget_s);
         later = "; a tuning with half as much again measures anew";
+    } else if (report->provisional == SPK_PROVISIONAL_IN_PLACE) {
+        append_words(out, " Provisional: the program's own runs tried a few candidates");
+        later = "; a tuning measures more of them";
     } else if (report->provisional == SPK_PROVISIONAL_LOAD) {
         append_words(out, " Provisional: other programs used the processors while this was measured");
         if (report->crowded)

@@ -24,10 +24,12 @@ spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, voi
     made->busy_ms = SPK_STORE_BUSY_MS;
     made->class_limit = SPK_STORE_CLASSES;
     pthread_mutex_init(&made->mutex, NULL);
+    pthread_cond_init(&made->writer_ended, NULL);
     spk_status status = spk_store_path_find(mem, path, &made->path, &made->given, &why);
     if (status == SPK_OK)
         status = spk_store_fork_watch(made);
     if (status != SPK_OK) {
+        pthread_cond_destroy(&made->writer_ended);
         pthread_mutex_destroy(&made->mutex);
         spk_free(mem, made->path);
         spk_free(mem, made);
@@ -47,12 +49,14 @@ void spk_store_close(spk_store **store)
     spk_store *old = *store;
     if (old == NULL)
         return;
+    spk_store_end_writer(old);
     spk_store_close_layers(old);
     spk_store_fork_forget(old);
     for (int i = 0; i < SPK_STORE_LOCKS; i++)
         spk_store_unlock(old, i);
     spk_db_close(&old->disk);
     spk_db_close(&old->memory);
+    pthread_cond_destroy(&old->writer_ended);
     pthread_mutex_destroy(&old->mutex);
     spk_mem mem = old->mem;
     spk_free(&mem, old->sized);
@@ -115,6 +119,13 @@ void spk_store_warn(spk_store *store, spk_store_warning warning, const char *for
     va_start(arguments, format);
     spk_vsnprintf(store->pending[store->pending_count++], sizeof store->pending[0], format, arguments);
     va_end(arguments);
+}
+
+void spk_store_forget_neighbours(spk_store *store)
+{
+    memset(store->nears, 0, sizeof store->nears);
+    if (store->sized != NULL)
+        memset(store->sized, 0, SPK_STORE_SIZES_KEPT * sizeof *store->sized);
 }
 
 int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void *arg), void *arg)

@@ -60,6 +60,9 @@ spk_status spk_store_load(spk_store *store, const char *class_key, spk_report **
 /* the same; a file that cannot be read is an error, and *bad says that there is one which makes no sense, or under no key */
 spk_status spk_store_read(spk_store *store, const char *class_key, spk_report **report, bool *bad);
 spk_status spk_store_save(spk_store *store, const spk_report *report); /* one transaction; replaces the class */
+/* The same without waiting for the disk or for another process that has the file: known here at once, in the file soon, at the latest when
+ * the store is closed or the process exits. Evidence there that was measured at `since` (unix time) or later stays. Takes the report. */
+spk_status spk_store_save_behind(spk_store *store, spk_report **report, int64_t since);
 
 /* One tuner a class across threads and processes: waits until nobody else tunes class_key, at most limit_s. Released by unlock or by the
  * death of the process. *token < 0: not locked (limit passed, or the store is in memory of one thread): tune all the same. */

@@ -99,6 +99,11 @@ void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size)
         snprintf(reason, reason_size, "%s", sqlite3_errstr(code));
 }
 
+bool spk_db_is_busy(int code)
+{
+    return code > 0 && ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED);
+}
+
 bool spk_db_is_damage(int code)
 {
     if (code <= 0)

@@ -247,7 +247,7 @@ static void report_failure(spk_store *store, int code, spk_disk_mode mode)
 /* A lock that was waited for in vain is waited for only shortly until it has been got again. */
 static void adapt_wait(spk_store *store, int code)
 {
-    bool busy = code > 0 && ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED);
+    const bool busy = spk_db_is_busy(code);
     int busy_ms = busy ? SPK_STORE_BUSY_MS / 100 : SPK_STORE_BUSY_MS;
     if (busy_ms == store->busy_ms || (!busy && code != SQLITE_OK))
         return;
@@ -259,9 +259,7 @@ static void adapt_wait(spk_store *store, int code)
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg)
 {
     if (mode != SPK_DISK_READ) {
-        memset(store->nears, 0, sizeof store->nears);
-        if (store->sized != NULL)
-            memset(store->sized, 0, SPK_STORE_SIZES_KEPT * sizeof *store->sized);
+        spk_store_forget_neighbours(store);
         store->wrote = true;
     }
     for (int attempt = 0;; attempt++) {
@@ -277,6 +275,8 @@ int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *d
             spk_db_close(&store->disk);
             continue;
         }
+        if (store->comes_back && spk_db_is_busy(code))
+            return code;
         adapt_wait(store, code);
         report_failure(store, code, mode);
         if (code > 0 && (code & 0xff) == SQLITE_IOERR)

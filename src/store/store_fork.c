@@ -39,6 +39,8 @@ static void in_child(void)
             store->holds[i] = (spk_store_hold){0, -1};
         }
         store->pending_count = 0;  /* the parent tells them */
+        store->has_writer = false; /* what waits is known here, too, and goes to the file at the end */
+        pthread_cond_init(&store->writer_ended, NULL);
     }
     in_parent();
 }
@@ -72,5 +74,13 @@ void spk_store_fork_forget(spk_store *store)
             break;
         }
     }
+    pthread_mutex_unlock(&list_mutex);
+}
+
+void spk_store_each(void (*visit)(spk_store *store))
+{
+    pthread_mutex_lock(&list_mutex);
+    for (spk_store *store = stores; store != NULL; store = store->next)
+        visit(store);
     pthread_mutex_unlock(&list_mutex);
 }

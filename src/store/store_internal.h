@@ -74,6 +74,7 @@ int spk_db_integer(spk_db *db, const char *sql, int64_t *value);
 /* job in a write transaction: all of it or nothing. */
 int spk_db_transaction(spk_db *db, int (*job)(spk_db *db, void *arg), void *arg);
 void spk_db_reason(spk_db *db, int code, char *reason, size_t reason_size);
+bool spk_db_is_busy(int code); /* another process has the file */
 bool spk_db_is_damage(int code);
 int spk_db_true_code(spk_db *db, int code);  /* SQLITE_IOERR_READ where damage is but a failure of the system */
 void spk_db_begin(spk_db *db, bool patient); /* before each job; a job that begins after an interruption is patient in any case */
@@ -136,6 +137,8 @@ typedef struct spk_store_sized {
     spk_store_sizes sizes;
 } spk_store_sized;
 
+typedef struct spk_store_waiting spk_store_waiting;
+
 struct spk_store {
     spk_mem mem;
     spk_log log;
@@ -159,7 +162,11 @@ struct spk_store {
     unsigned warned;
     int pending_count;
     char pending[SPK_STORE_PENDING][512];
-    bool wrote; /* since spk_store_enter */
+    bool wrote;      /* since spk_store_enter */
+    bool comes_back; /* a file that another process has is tried again soon: no word of it */
+    bool closing, has_writer;
+    spk_store_waiting *waiting; /* store_behind.c: what is in memory and goes to the file; the oldest first */
+    pthread_cond_t writer_ended;
     spk_store_hold holds[SPK_STORE_LOCKS];
     spk_store_near nears[SPK_STORE_NEARS]; /* empty after every write */
     spk_store_sized *sized;                /* SPK_STORE_SIZES_KEPT, likewise; NULL until the first */
@@ -176,6 +183,11 @@ __attribute__((format(printf, 3, 4))) void spk_store_warn(spk_store *store, spk_
 /* A job on the database in memory, which is made where `make`; SPK_DB_ABSENT where there is none. */
 int spk_store_on_memory(spk_store *store, bool make, int (*job)(spk_db *db, void *arg), void *arg);
 spk_status spk_store_status(const spk_store *store, int code); /* of a code that must reach the caller */
+void spk_store_forget_neighbours(spk_store *store);            /* what was found near to other classes: something is written */
+
+/* store_behind.c */
+void spk_store_drop_waiting(spk_store *store); /* under the mutex */
+void spk_store_end_writer(spk_store *store);   /* once all is written */
 
 /* store_disk.c: a job on the file, with everything that may be wrong with it. */
 /* update: a transaction on a file that is there */
@@ -195,6 +207,7 @@ void spk_store_unlock_byte(int file, int64_t offset);
 /* store_fork.c: after fork() a child has no part in its parent's connection and locks. */
 spk_status spk_store_fork_watch(spk_store *store);
 void spk_store_fork_forget(spk_store *store);
+void spk_store_each(void (*visit)(spk_store *store)); /* every store of the process; visit must open or close none */
 
 /* store_trust.c: whether the file, and what SQLite would play back into it, are this user's or root's and nobody else may write them;
  * reason says why not. */

@@ -25,7 +25,11 @@ const char *const spk_json_statuses[SPK_JSON_STATUSES] = {
     [SPK_CANDIDATE_NOT_APPLICABLE] = "not_applicable",
 };
 const char *const spk_json_provisionals[SPK_JSON_PROVISIONALS] = {
-    [SPK_PROVISIONAL_INTERRUPTED] = "interrupted", [SPK_PROVISIONAL_BUDGET] = "budget", [SPK_PROVISIONAL_LOAD] = "load"};
+    [SPK_PROVISIONAL_INTERRUPTED] = "interrupted",
+    [SPK_PROVISIONAL_BUDGET] = "budget",
+    [SPK_PROVISIONAL_LOAD] = "load",
+    [SPK_PROVISIONAL_IN_PLACE] = "in_place",
+};
 const spk_json_number spk_json_numbers[SPK_JSON_NUMBERS] = {
     {"predicted_us", offsetof(spk_evidence, predicted_us), 0},
     {"median_us", offsetof(spk_evidence, median_us), 0},

@@ -271,8 +271,10 @@ spk_status spk_store_empty(spk_store *store, int64_t *removed)
     spk_store_enter(store);
     int code = spk_store_on_disk(store, SPK_DISK_UPDATE, clear, NULL);
     bool done = code == SQLITE_OK || (code == SPK_DB_ABSENT && !store->disk_off);
-    if (done)
+    if (done) {
+        spk_store_drop_waiting(store);
         spk_db_close(&store->memory);
+    }
     spk_store_leave(store);
     if (!done)
         return spk_store_status(store, code);

@@ -71,7 +71,7 @@ static bool read_time(sqlite3_stmt *statement, int column, int64_t *seconds)
 static bool read_provisional(sqlite3_stmt *statement, int column, spk_provisional *provisional, double *budget_s)
 {
     int64_t number = 0;
-    bool ok = read_integer(statement, column, SPK_PROVISIONAL_NO, SPK_PROVISIONAL_LOAD, &number) &&
+    bool ok = read_integer(statement, column, SPK_PROVISIONAL_NO, SPK_PROVISIONAL_IN_PLACE, &number) &&
               read_number(statement, column + 1, budget_s) && *budget_s >= 0;
     *provisional = (spk_provisional)number;
     return ok;

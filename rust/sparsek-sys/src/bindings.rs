@@ -2502,6 +2502,7 @@ pub const SPK_PROVISIONAL_NO: spk_provisional = spk_provisional(0);
 pub const SPK_PROVISIONAL_INTERRUPTED: spk_provisional = spk_provisional(1);
 pub const SPK_PROVISIONAL_BUDGET: spk_provisional = spk_provisional(2);
 pub const SPK_PROVISIONAL_LOAD: spk_provisional = spk_provisional(3);
+pub const SPK_PROVISIONAL_IN_PLACE: spk_provisional = spk_provisional(4);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_provisional(pub ::std::os::raw::c_uint);

@@ -70,6 +70,8 @@ pub enum Provisional {
     Budget,
     /// Other programs used the processors; a tuning minutes later, on a machine that is not as busy, measures anew.
     Load,
+    /// The program's own runs tried a few candidates; a tuning measures more of them.
+    InPlace,
 }
 
 /// A kernel with parameters, and what was measured of it.
@@ -270,6 +272,7 @@ fn provisional(raw: sys::spk_provisional) -> Option<Provisional> {
         sys::SPK_PROVISIONAL_INTERRUPTED => Some(Provisional::Interrupted),
         sys::SPK_PROVISIONAL_BUDGET => Some(Provisional::Budget),
         sys::SPK_PROVISIONAL_LOAD => Some(Provisional::Load),
+        sys::SPK_PROVISIONAL_IN_PLACE => Some(Provisional::InPlace),
         _ => None,
     }
 }

@@ -37,6 +37,7 @@ bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, c
     case SPK_PROVISIONAL_INTERRUPTED:
         return true;
     case SPK_PROVISIONAL_BUDGET:
+    case SPK_PROVISIONAL_IN_PLACE:
         return budget_of(tuner, options) >= more_budget * decision->budget_s;
     case SPK_PROVISIONAL_LOAD:
         return load_has_passed(tuner, decision, hash);

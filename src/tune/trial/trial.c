@@ -14,7 +14,7 @@
 enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2 };
 static const double no_chance = 4;     /* predicted so many times the best: not tried */
 static const double far_behind = 1.25; /* its least run so many times the least of all: it leaves after the looks */
-static const double hopeless = 3;      /* so far behind after a single run: it leaves at once */
+static const double hopeless = 3;      /* so far behind in both of its first runs: it leaves at once */
 static const double behind = 1.08;     /* in the rounds */
 static const double check_share = 0.5, least_check_us = 200, most_check_us = 5000; /* of the predicted run */
 
@@ -40,6 +40,8 @@ struct spk_trial {
     spk_contender **prepared;         /* those of its list */
     int prepared_count;
     struct spk_watch *watch; /* NULL: a run is over when it returns */
+    int64_t since;           /* unix time of its begin */
+    spk_report *stored;      /* what the store had of the class then; NULL: nothing that could be used */
 };
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
@@ -225,6 +227,15 @@ static spk_status copy_text(const spk_mem *mem, const char *text, char **copy)
     return SPK_OK;
 }
 
+/* What is decided must not replace better evidence, and is compared without another look into a file that somebody else may have then. */
+static void load_stored(spk_trial *t)
+{
+    if (spk_store_load(t->tuner.store, t->class.key, &t->stored) != SPK_OK)
+        t->stored = NULL;
+    if (t->stored != NULL && spk_evidence_best(&t->tuner, &t->problem, &t->options, t->stored) < 0)
+        spk_report_release(&t->stored);
+}
+
 static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                        spk_trial *t)
 {
@@ -240,6 +251,8 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
     SPK_TRY(spk_evidence_rule_out(&t->tuner, &t->options, &t->class, t->search.contenders, t->search.count));
     SPK_TRY(spk_calloc(tuner->mem, (size_t)t->search.count + 1, sizeof *t->list, &t->list));
     t->first = *first;
+    t->since = spk_unix_time_s();
+    load_stored(t);
     if (prepares(t))
         SPK_TRY(begin_ahead(t));
     else
@@ -294,6 +307,7 @@ void spk_trial_end(spk_trial **trial)
     if (t->watch != NULL)
         t->tuner.device->backend->watch_release(t->tuner.device, &t->watch);
     spk_free(mem, t->prepared);
+    spk_report_release(&t->stored);
     if (t->search.tuner != NULL)
         spk_search_end(&t->search);
     spk_free(mem, t->list);
@@ -465,6 +479,7 @@ static void count_run(spk_trial *t)
 
 void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
 {
+    const double first_us = c->least_us; /* before it has samples */
     t->runs_us += us;
     if (!c->ran) { /* the first run says only whether a second one is worth it */
         c->ran = true;
@@ -483,7 +498,7 @@ void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
         c->samples[c->sample_count++] = us;
     c->least_us = c->sample_count == 1 ? us : fmin(c->least_us, us);
     count_run(t);
-    if (c->sample_count == 1 && t->count > 1 && us > hopeless * least_of_all(t))
+    if (c->sample_count == 1 && t->count > 1 && fmin(us, first_us) > hopeless * least_of_all(t))
         leave(t, c);
     else
         t->next++;
@@ -516,6 +531,12 @@ spk_contender *spk_trial_winner(spk_trial *t)
     return t->winner;
 }
 
+/* The runs of a trial may take a few milliseconds, too short a time for the system's own counts. */
+static bool is_busy(const spk_trial *t)
+{
+    return t->tuner.device->backend->shares_processors && spk_is_busy(&t->tuner);
+}
+
 spk_status spk_trial_save(spk_trial *t)
 {
     spk_report *report = NULL;
@@ -524,20 +545,16 @@ spk_status spk_trial_save(spk_trial *t)
     spk_search *search = &t->search;
     search->chosen = (int)(t->winner - search->contenders);
     spk_search_conclude(search, SPK_OK);
-    if (search->provisional == SPK_PROVISIONAL_NO)
-        search->provisional = SPK_PROVISIONAL_BUDGET;
+    if (search->provisional != SPK_PROVISIONAL_LOAD)
+        search->provisional = is_busy(t) ? SPK_PROVISIONAL_LOAD : SPK_PROVISIONAL_IN_PLACE;
     for (int i = 0; i < search->count; i++)
         if (search->contenders[i].status == SPK_CANDIDATE_PRUNED)
             snprintf(search->contenders[i].why, sizeof search->contenders[i].why, "not tried in place");
     search->budget_us = t->runs_us;
     SPK_TRY(spk_evidence_report(search, search->contenders, search->count, search->chosen, t->class.key, NULL, &report));
     report->tuning_s = 1e-6 * t->runs_us;
-    spk_report *stored = NULL;
-    if (spk_store_load(t->tuner.store, t->class.key, &stored) != SPK_OK)
-        stored = NULL;
-    if (spk_evidence_replaces(report, stored, stored != NULL && spk_evidence_best(&t->tuner, &t->problem, &t->options, stored) >= 0))
-        spk_store_save(t->tuner.store, report); /* a store that fails has warned */
-    spk_report_release(&stored);
+    if (spk_evidence_replaces(report, t->stored, t->stored != NULL))
+        spk_store_save_behind(t->tuner.store, &report, t->since); /* a store that fails warns */
     spk_report_release(&report);
     return SPK_OK;
 }

@@ -38,7 +38,7 @@ void spk_trial_out(spk_trial *trial, spk_contender *contender, spk_candidate_sta
 /* The fastest so far of those that have run and were right; NULL: none. */
 spk_contender *spk_trial_known(spk_trial *trial);
 
-/* Once it is decided: the fastest, NULL where all are out; and its evidence goes to the store, as provisional (budget), since only few
+/* Once it is decided: the fastest, NULL where all are out; and its evidence goes to the store, as provisional (in place), since only few
  * were tried. */
 spk_contender *spk_trial_winner(spk_trial *trial);
 spk_status spk_trial_save(spk_trial *trial);
