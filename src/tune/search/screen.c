@@ -223,7 +223,28 @@ static bool misjudged(screening *s, const spk_contender *first)
     return true;
 }
 
-/* Not worth a run: the time is up, or the model sees no chance and a run is not cheap. */
+static bool is_own(const spk_contender *c)
+{
+    return c->kernel->kind == SPK_KIND_OWN;
+}
+
+/* What a prediction is compared with. The models of own rows err alike; that of a library may be far off (a memory-bound product that is
+ * predicted by its FLOPs), so that it keeps an own row from running by what it took, and not by what is predicted of it. */
+static double best_expected_us(const screening *s, const spk_contender *c)
+{
+    double best_us = c->predicted_us;
+    for (int i = 0; i < s->count; i++) {
+        const spk_contender *other = s->pool[i];
+        if (is_own(other) || !is_own(c))
+            best_us = fmin(best_us, other->predicted_us);
+        else if (other->screened)
+            best_us = fmin(best_us, other->full_us);
+    }
+    return best_us;
+}
+
+/* Not worth a run: the time is up, or the model sees no chance and a run is not cheap. calibration: what was measured over what was
+ * predicted, at the first one of a kind. */
 static bool passed_over(screening *s, spk_contender *c, double calibration)
 {
     const spk_search *search = s->search;
@@ -244,7 +265,7 @@ static bool passed_over(screening *s, spk_contender *c, double calibration)
     }
     if (search->by_row || search->exhaustive)
         return false;
-    double ratio = c->predicted_us / s->best_predicted_us, cost = looks_cost * c->predicted_us * calibration * s->at.share;
+    double ratio = c->predicted_us / best_expected_us(s, c), cost = looks_cost * c->predicted_us * calibration * s->at.share;
     double row_best = row_best_so_far(s, c), row_ratio = row_best / best_so_far(s, c);
     if (ratio >= model_factor && cost >= 0.01 * search->budget_us)
         rule_out(c, SPK_CANDIDATE_PRUNED, "the cost model sees it at %.0f times the best prediction", ratio);
@@ -268,21 +289,25 @@ static spk_status make_stage(screening *s, bool checked)
 static spk_status screen_all(screening *s, bool checked)
 {
     int replans = 0;
-    double calibration = 1;
-    bool calibrated = !checked;
+    double calibration[2] = {1, 1}; /* of own rows and of others */
+    bool calibrated[2] = {!checked, !checked}, planned = !checked;
     SPK_TRY(make_stage(s, checked));
     for (int i = 0; i < s->count; i++) {
         spk_contender *c = s->pool[i];
-        if (!spk_search_ready(s->search, c) || passed_over(s, c, calibration))
+        const int kind = !is_own(c);
+        if (!spk_search_ready(s->search, c) || passed_over(s, c, calibration[kind]))
             continue;
         SPK_TRY(screen_one(s, c));
-        if (!c->screened || calibrated)
+        if (c->screened && !calibrated[kind]) {
+            calibrated[kind] = true;
+            calibration[kind] = c->full_us / fmax(c->predicted_us, 1e-3);
+        }
+        if (!c->screened || planned)
             continue;
-        calibrated = true;
-        calibration = c->full_us / fmax(c->predicted_us, 1e-3);
+        planned = true;
         if (replans < MOST_REPLANS && misjudged(s, c)) {
             replans++;
-            calibrated = false;
+            planned = calibrated[0] = calibrated[1] = false;
             i = -1; /* the first ones again, on the new stage */
             SPK_TRY(make_stage(s, checked));
         }

@@ -83,8 +83,25 @@ static bool may_run(const spk_trial *t, const spk_contender *c)
     return !prepares(t) || t->phase == PHASE_AHEAD || c->prepared;
 }
 
+static bool is_own(const spk_contender *c)
+{
+    return c->kernel->kind == SPK_KIND_OWN;
+}
+
+/* As in a tuning, what the model says of a library keeps no own row out. */
+static bool has_chance(const spk_trial *t, const spk_contender *c)
+{
+    double best_us = INFINITY;
+    for (int i = 0; i < t->search.count; i++) {
+        const spk_contender *other = &t->search.contenders[i];
+        if (other->eligible && !other->held_back && (is_own(other) || !is_own(c)))
+            best_us = fmin(best_us, other->predicted_us);
+    }
+    return c->predicted_us <= no_chance * best_us;
+}
+
 /* The best prediction among those that may win and take no part yet: of `kernel`, or (NULL) of the rows with room. */
-static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel)
+static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel, bool hopeful)
 {
     spk_contender *best = NULL;
     for (int i = 0; i < t->search.count; i++) {
@@ -94,14 +111,15 @@ static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel)
         if (kernel == NULL && of_row(t, c->kernel) >= MOST_OF_A_ROW)
             continue;
         if (best == NULL || before(c, best))
-            best = c;
+            best = hopeful && !has_chance(t, c) ? best : c;
     }
     return best;
 }
 
-static void add_best(spk_trial *t, const spk_kernel *kernel, int most, double limit_us)
+/* hopeful: only those that the model sees a chance for. */
+static void add_best(spk_trial *t, const spk_kernel *kernel, int most, bool hopeful)
 {
-    for (spk_contender *c; most > 0 && (c = best_left(t, kernel)) != NULL && c->predicted_us <= limit_us; most--)
+    for (spk_contender *c; most > 0 && (c = best_left(t, kernel, hopeful)) != NULL; most--)
         add(t, c);
 }
 
@@ -112,16 +130,13 @@ static bool is_choice(const spk_contender *c, const spk_choice *choice)
 
 static void add_field(spk_trial *t)
 {
-    double best_us = INFINITY;
     for (int i = 0; i < t->search.count; i++) {
         spk_contender *c = &t->search.contenders[i];
         c->wanted = false;
-        if (c->eligible && !c->held_back)
-            best_us = fmin(best_us, c->predicted_us);
         if (is_choice(c, &t->first) && t->wrong_first == NULL)
             add(t, c);
     }
-    add_best(t, NULL, FIELD - t->count, no_chance * best_us);
+    add_best(t, NULL, FIELD - t->count, true);
 }
 
 /* The plan's own choice first, whatever the model says of it. */
@@ -151,9 +166,9 @@ static spk_status begin_ahead(spk_trial *t)
     const spk_kernel *leading = t->list[0]->kernel, *next = leading;
     for (int i = 0; i < t->count && next == leading; i++)
         next = t->list[i]->kernel;
-    add_best(t, leading, MORE, INFINITY);
+    add_best(t, leading, MORE, false);
     if (next != leading)
-        add_best(t, next, MORE / 2, INFINITY);
+        add_best(t, next, MORE / 2, false);
     SPK_TRY(spk_alloc(t->tuner.mem, (size_t)t->count + 1, sizeof *t->prepared, &t->prepared));
     SPK_TRY(spk_calloc(t->tuner.mem, (size_t)t->count + 1, sizeof *list, &list));
     for (int i = 0; i < t->count; i++) {
@@ -390,7 +405,7 @@ static void decide(spk_trial *t)
 /* All are out: those come that the model saw no chance for, and at last the references. */
 static bool call_others(spk_trial *t)
 {
-    add_best(t, NULL, FIELD, INFINITY);
+    add_best(t, NULL, FIELD, false);
     if (t->count == 0 && spk_contenders_readmit(t->search.contenders, t->search.count))
         for (int i = 0; i < t->search.count; i++) {
             spk_contender *c = &t->search.contenders[i];
@@ -407,7 +422,7 @@ static void end_phase(spk_trial *t)
 {
     if (t->phase == PHASE_FIELD && t->count > 0) {
         keep_best(t, far_behind, t->count);
-        add_best(t, t->list[0]->kernel, MORE, INFINITY);
+        add_best(t, t->list[0]->kernel, MORE, false);
         t->phase = PHASE_MORE;
     } else if (t->phase == PHASE_MORE && t->count > 0) {
         keep_best(t, far_behind, FINALISTS);
