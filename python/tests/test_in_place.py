@@ -1,5 +1,8 @@
 """set_options(unknown="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
 
+import os
+import subprocess
+import sys
 import time
 
 import pytest
@@ -74,6 +77,19 @@ def test_attention(measured):
     assert not measured
 
 
+def test_it_is_what_a_program_gets_that_asks_for_nothing(tmp_path):
+    program = """if True:
+        import torch
+        import sparse_autotune as sa
+        a, x = sa.BSR.from_dense(torch.randn(96, 80), (16, 8), density=0.4), torch.randn(80, 24)
+        sa.matmul(a, x)
+        print(sa.get_options().unknown, sa.explain(a, x).origin)
+    """
+    env = {**os.environ, "SPARSEK_STORE": str(tmp_path / "store.db"), "SPARSEK_BUNDLE": ""}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("in_place tried in place: 1 run in turn so far"), done.stdout + done.stderr
+
+
 def test_equal_bits(measured):
     """Where PyTorch is asked for them the first call tunes, and all calls agree."""
     a, x = random_bsr(96, 80, (16, 8)), torch.randn(80, 24)
@@ -98,6 +114,28 @@ def test_who_forbids_or_asks_for_measuring(measured):
     sa.set_options(unknown="fail")
     with torch.no_grad():
         layer(torch.randn(24, 64))  # it is known
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_captures_while_candidates_are_made_ready(measured):
+    """Another thread compiles, proves, and allocates from PyTorch's allocator, which must end no capture of this one."""
+    captures = 0
+    for size in range(512, 896, 64):
+        a = random_bsr(1024, size, 32, dtype=torch.bfloat16, device="cuda")
+        x = torch.randn(size, 64, dtype=torch.bfloat16, device="cuda")
+        want = a.to_dense().double() @ x.double()
+        sa.matmul(a, x)
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                for _ in range(100):  # some milliseconds
+                    y = sa.matmul(a, x)
+            graph.replay()
+            captures += 1
+            sa.matmul(a, x)
+        close(y, want)
+    assert captures > 50
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

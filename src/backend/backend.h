@@ -111,6 +111,10 @@ typedef struct spk_backend {
     spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const struct spk_args *args);
     /* Whether what is put on the stream now is being recorded: no memory may be allocated for it then. NULL: there are no streams. */
     bool (*capturing)(spk_device *device, void *stream);
+    /* What this thread does from now on, such as allocating, ends no capture of another one; returns what captures_restore wants. NULL:
+     * there are no streams. */
+    int (*captures_spare)(const spk_device *device);
+    void (*captures_restore)(const spk_device *device, int mode);
     /* Runs bound with args[i % count] for i in [0, runs), each timed; microseconds a run go to out. Arguments are already checked. */
     spk_status (*time_runs)(spk_device *device, const struct spk_bound *bound, const struct spk_args *args, int count, int runs,
                             double *out_us);

@@ -415,9 +415,12 @@ typedef struct lent {
 } lent;
 enum { LENT_BYTES = 4096 };
 
+enum { RELAXED = 2 }; /* CU_STREAM_CAPTURE_MODE_RELAXED: what an allocator calls may end no capture, of this thread or of another */
+
 static void *take_of_graph(void *user, size_t bytes, void *stream)
 {
     lent *from = user;
+    assert_int_equal(state->capture_mode, RELAXED);
     assert_ptr_equal(stream, STREAM);
     assert_true(bytes <= LENT_BYTES);
     from->taken++;
@@ -428,6 +431,7 @@ static void give_to_graph(void *user, void *memory, size_t bytes, void *stream)
 {
     lent *to = user;
     (void)bytes;
+    assert_int_equal(state->capture_mode, RELAXED);
     assert_ptr_equal(memory, to->memory);
     assert_ptr_equal(stream, STREAM);
     to->taken--;

@@ -89,6 +89,16 @@ void spk_cuda_capture_restore(const spk_cuda *cuda, int mode)
     cuda->driver->capture_mode(&mode);
 }
 
+static int cuda_captures_spare(const spk_device *device)
+{
+    return spk_cuda_capture_relax(spk_cuda_of(device));
+}
+
+static void cuda_captures_restore(const spk_device *device, int mode)
+{
+    spk_cuda_capture_restore(spk_cuda_of(device), mode);
+}
+
 static spk_status wait_for(const spk_device *device, CUstream stream)
 {
     spk_cuda *cuda = spk_cuda_of(device);
@@ -513,6 +523,8 @@ const spk_backend spk_backend_cuda = {
     .defer = spk_cuda_defer,
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,
+    .captures_spare = cuda_captures_spare,
+    .captures_restore = cuda_captures_restore,
     .time_runs = spk_cuda_time_runs,
     .watch_make = spk_cuda_watch_make,
     .watch_release = spk_cuda_watch_release,

@@ -125,6 +125,8 @@ static void *work(void *job)
     spk_ahead *a = job;
     const spk_backend *backend = a->device->backend;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LEAST_PRIORITY); /* of this thread, and of all that it starts */
+    if (backend->captures_spare != NULL)
+        (void)backend->captures_spare(a->device); /* for as long as the thread lives */
     const spk_status status = backend->prepare(a->device, &a->problem, a->list, a->count, &a->interrupted);
     for (int i = 0; status != SPK_OK && i < a->count; i++)
         a->list[i].status = status;
