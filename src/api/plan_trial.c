@@ -11,7 +11,10 @@
 #include "base/clock.h"
 #include "tune/trial/trial.h"
 
-enum { LOOK_AGAIN = 32 }; /* runs */
+enum { LOOK_AGAIN = 32 /* runs */, MOST_REPEATS = 8 };
+
+/* Between two events, as these take some microseconds themselves: a shorter run is made several times. */
+static const double timed_us = 40;
 
 /* The workspace of runs in turn, which grows with who wants more. */
 typedef struct room {
@@ -32,6 +35,7 @@ typedef struct spk_plan_trial {
     spk_trial *trial;         /* NULL: it is over */
     room room;
     spk_contender *timed; /* whose time on its stream is still to be read */
+    int repeats;          /* runs that it is of */
     bool has_spare;       /* a second candidate is bound when one is wanted */
     spk_bound spare;      /* kernel NULL: not yet */
     spk_scratch *spare_scratch;
@@ -188,31 +192,36 @@ static spk_status make_room(const spk_plan *plan, spk_plan_trial *t, size_t byte
     return SPK_OK;
 }
 
-/* *us: what it took, unless its time will be read from the watch. */
-static spk_status run_watched(const spk_plan *plan, const spk_bound *bound, struct spk_watch *watch, const spk_args *args, void *stream,
-                              double *us)
+/* A run and how it is timed: by the watch, where there is one, the same run several times. */
+typedef struct timing {
+    struct spk_watch *watch; /* NULL: it is over when it returns */
+    int repeats;
+    double us; /* what it took, without a watch */
+} timing;
+
+static spk_status run_timed(const spk_plan *plan, const spk_bound *bound, const spk_args *args, void *stream, timing *how)
 {
     spk_device *device = plan->context->device;
-    if (watch != NULL)
-        SPK_TRY(device->backend->watch_start(device, watch, stream));
+    if (how->watch != NULL)
+        SPK_TRY(device->backend->watch_start(device, how->watch, stream));
     const double start_us = spk_now_us();
-    SPK_TRY(spk_bound_run(bound, args, stream));
-    *us = spk_now_us() - start_us;
-    return watch != NULL ? device->backend->watch_stop(device, watch, stream) : SPK_OK;
+    for (int i = 0; i < how->repeats; i++)
+        SPK_TRY(spk_bound_run(bound, args, stream));
+    how->us = spk_now_us() - start_us;
+    return how->watch != NULL ? device->backend->watch_stop(device, how->watch, stream) : SPK_OK;
 }
 
-static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *bound, struct spk_watch *watch, const spk_args *args,
-                      void *stream, double *us)
+static spk_status run(const spk_plan *plan, spk_plan_trial *t, const spk_bound *bound, const spk_args *args, void *stream, timing *how)
 {
     spk_args with = *args;
     spk_loan loan;
     if (bound->workspace_bytes == 0 || (args->workspace != NULL && args->workspace_bytes >= bound->workspace_bytes))
-        return run_watched(plan, bound, watch, args, stream, us);
+        return run_timed(plan, bound, args, stream, how);
     SPK_TRY(make_room(plan, t, bound->workspace_bytes));
     SPK_TRY(spk_scratch_borrow(t->room.scratch, stream, &loan));
     with.workspace = loan.memory;
     with.workspace_bytes = bound->workspace_bytes;
-    const spk_status status = run_watched(plan, bound, watch, &with, stream, us);
+    const spk_status status = run_timed(plan, bound, &with, stream, how);
     spk_scratch_return(t->room.scratch, &loan);
     return status;
 }
@@ -297,7 +306,7 @@ static bool has_read_time(const spk_plan *plan, spk_plan_trial *t)
     if (isinf(us))
         rule_out(plan, t, t->timed, SPK_CANDIDATE_FAILED, "its time could not be read");
     else
-        note_run(t, t->timed, us);
+        note_run(t, t->timed, us / t->repeats);
     t->timed = NULL;
     return true;
 }
@@ -308,7 +317,9 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
 {
     const bool looks = !has_proofs(plan) && again && !spk_trial_has_run(c);
     const spk_bound *bound = NULL;
-    double us = 0;
+    timing how = {.watch = spk_trial_watch(t->trial), .repeats = 1};
+    if (how.watch != NULL && again && spk_trial_has_run(c))
+        how.repeats = (int)fmin(fmax(timed_us / fmax(c->least_us, 1), 1), MOST_REPEATS);
     spk_status status = bind(plan, c, &bound);
     if (status == SPK_OK && c->kernel->ops->takes != NULL && !c->kernel->ops->takes(bound, args)) {
         rule_out(plan, t, c, SPK_CANDIDATE_FAILED, "it does not take these addresses");
@@ -317,7 +328,7 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
     if (status == SPK_OK && looks)
         spk_poison_outputs(&plan->bound.problem, args);
     if (status == SPK_OK)
-        status = run(plan, t, bound, spk_trial_watch(t->trial), args, stream, &us);
+        status = run(plan, t, bound, args, stream, &how);
     if (status != SPK_OK && !again && bound != NULL)
         return status;
     if (status != SPK_OK) {
@@ -328,10 +339,11 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
         return SPK_OK;
     if (is_first(plan, c))
         atomic_store(&t->first, FIRST_RIGHT);
-    if (spk_trial_watch(t->trial) != NULL)
+    t->repeats = how.repeats;
+    if (how.watch != NULL)
         t->timed = c;
     else
-        note_run(t, c, us);
+        note_run(t, c, how.us);
     *done = true;
     return SPK_OK;
 }
@@ -340,11 +352,11 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
 static spk_status run_known(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
 {
     spk_contender *c = spk_trial_known(t->trial);
-    double us;
+    timing how = {.repeats = 1};
     if (c == NULL || is_first(plan, c) || !c->bound_now || (c->kernel->ops->takes != NULL && !c->kernel->ops->takes(&c->bound, args)))
         return SPK_OK;
     *done = true;
-    return run(plan, t, &c->bound, NULL, args, stream, &us);
+    return run(plan, t, &c->bound, args, stream, &how);
 }
 
 /* The run by whoever is next; who fails is followed by another. *done is false where the trial has nobody for this run. */

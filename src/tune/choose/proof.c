@@ -106,17 +106,18 @@ spk_status spk_prove(const spk_tuner *tuner, const spk_problem *problem, const s
     return prove_now(tuner, problem, kernel, params, elsewhere, proof, why, size);
 }
 
-/* The best prediction among those that may run without a wait, unless it is far behind the best of all; -1: none. */
+/* The best prediction among those that may run without a wait, unless it is far behind the best of all; -1: none. A run that is short in
+ * any case costs less, until the best is compiled, than a wait for that. */
 static int best_ready(const spk_tuner *tuner, const spk_problem *problem, const spk_contender *contenders, int count)
 {
-    static const double far_behind = 3;
+    static const double far_behind = 3, short_us = 100;
     const spk_backend *backend = tuner->device->backend;
     const int first = spk_contenders_predicted_best(contenders, count);
     int best = -1;
     for (int i = 0; first >= 0 && i < count; i++) {
         const spk_contender *c = &contenders[i];
         const bool better = best < 0 || c->predicted_us < contenders[best].predicted_us;
-        if (c->eligible && better && c->predicted_us <= far_behind * contenders[first].predicted_us &&
+        if (c->eligible && better && c->predicted_us <= fmax(far_behind * contenders[first].predicted_us, short_us) &&
             backend->ready(tuner->device, problem, c->kernel, &c->params))
             best = i;
     }
