@@ -275,16 +275,17 @@ static void test_what_others_took(void **state)
     if (!spk_executor_usable(&own))
         skip();
     for (int i = 0; i < 3; i++) {
-        /* two tasks of 5 ms of work: on two threads 5 ms, whatever the 40 ms away, and a busy machine, add */
+        /* two tasks of 5 ms of work: on two threads 5 ms at least, and the 40 ms away are not counted; how much else takes, such as
+         * valgrind, is the machine's */
         double us = undisturbed_us(&own, work_and_wait, &took_us);
         assert_true(took_us >= away_us);
-        assert_true(us >= 0.9 * work_us && us <= 2.5 * work_us);
+        assert_true(us >= 0.9 * work_us && us <= took_us - 0.75 * away_us);
         us = undisturbed_us(&lent_threads, work_and_wait, &took_us);
         assert_true(took_us >= away_us);
-        assert_true(us >= 0.9 * work_us && us <= 2.5 * work_us);
+        assert_true(us >= 0.9 * work_us && us <= took_us - 0.75 * away_us);
         /* one thread does both: no second one is made up */
         us = undisturbed_us(&one_thread, work_and_wait, &took_us);
-        assert_true(us >= 1.9 * work_us && us <= 4 * work_us);
+        assert_true(us >= 1.9 * work_us && us <= took_us - 0.75 * away_us);
         us = undisturbed_us(&one_thread, work_alone, &took_us);
         assert_true(us >= 1.9 * work_us);
         /* nothing is lost where nothing else happens; on a busy machine there may be */
