@@ -54,13 +54,14 @@ class Inspection:
 class Report:
     """Every candidate of a product, the fastest first, and which one was chosen.
 
-    problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen: the
-    name, or None. choice: the chosen candidate as set_options(choice=...) takes it. provisional: None where the evidence is finished; else
-    why a later tuning of the class measures again: "interrupted", "budget" (it ended before interleaved rounds had decided), "load"
-    (other programs used the processors) or "in_place" (the program's own runs tried a few candidates). origin: whose evidence it is, where nothing was measured of the problem's class ("nearest class,
-    of n=64", "from the bundle, of NVIDIA H200"), else None. foreign: whether it is another class's; its times are not this problem's then,
-    and there are no rates. summary: why it won; its sentence on dense multiplication is of the fastest dense row, PyTorch's among them,
-    which is also the one that the column "x dense" is over.
+    problem, device: dicts. candidates: a list of dicts (name, params, kind, status, why, median_us, spread_us, tflops, ...). chosen:
+    the name, or None. choice: the chosen candidate as set_options(choice=...) takes it. provisional: None where the evidence is
+    finished; else why a later tuning of the class measures again: "interrupted", "budget" (it ended before interleaved rounds had
+    decided), "load" (other programs used the processors) or "in_place" (the program's own runs tried a few candidates). origin: whose
+    evidence it is, where nothing was measured of the problem's class ("nearest class, of n=64", "from the bundle, of NVIDIA H200"),
+    else None. foreign: whether it is another class's; its times are not this problem's then, and there are no rates. summary: why it
+    won; its sentence on dense multiplication is of the fastest dense row, PyTorch's among them, which is also the one that the column
+    "x dense" is over.
     """
 
     def __init__(self, found: dict[str, Any]):

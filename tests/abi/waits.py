@@ -36,6 +36,7 @@ ALLOWED = {
     "tests/unit/test_decisions.c": {"begun < 300e6": "the limit of a loop that waits for an event", "tv_nsec = 20000000": "that loop"},
     "tests/unit/test_load.c": {"tv_nsec = 5000000": "a loop that waits for an event"},
     "tests/unit/test_pool.c": {"round % 2 ? 3000000": "threads go to sleep between two rounds or do not: both are tried, and nothing depends on which"},
+    "tests/unit/test_store_behind.c": {"nanosleep(&(struct timespec){.tv_nsec = 10000000}": "loops that wait for an event"},
     "tests/unit/test_trial_ahead.c": {"static void pause_ms": "the function that the others call", "nanosleep(&(struct": "its body",
                                       "pause_ms()": "loops that wait for an event; one lets time pass in which nothing may run: no load makes it shorter"},
     "tests/unit/test_store_process.c": {"static void pause_ms": "the function that the others call", "nanosleep(&wait": "its body",
