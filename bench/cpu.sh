@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # All that is measured on a processor, in one command. Usage: bench/cpu.sh --name NAME [--build FOLDER] [--results FOLDER] [--threads N] [STEP...]
-#   STEP       only these: blocks elements training narrow gemm bf16 amx attention check regret page
+#   STEP       only these: blocks elements training narrow gemm bf16 amx attention check regret regret-large page
+#              some of what all leaves out, as they want the Python package: first-calls flips busy
+#              gates: what the tuner is judged by, regret regret-large first-calls flips busy
 #   --name     of the processor, one word: files are called cpu-NAME-... (zen5, emr16)
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
@@ -17,14 +19,15 @@ while [ $# -gt 0 ]; do
     --build) build=$2; shift ;;
     --results) results=$2; shift ;;
     --threads) threads=$2; shift ;;
-    -h | --help) sed -n '2,9s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
     shift
 done
 [[ $name =~ ^[a-z0-9]+$ ]] || { echo "--name is missing, or not one word of a-z and 0-9 (see --help)" >&2; exit 2; }
-[ ${#steps[@]} -gt 0 ] || steps=(blocks elements training narrow gemm bf16 amx attention check regret page)
+[ "${steps[*]}" != gates ] || steps=(regret regret-large first-calls flips busy)
+[ ${#steps[@]} -gt 0 ] || steps=(blocks elements training narrow gemm bf16 amx attention check regret regret-large page)
 mkdir -p "$results" || exit 2
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} OMP_NUM_THREADS=$threads
 # What OpenBLAS 0.3.21 and older take a newer processor for has no AVX-512; and its threads spin for long where other rows want the processors.
@@ -85,6 +88,13 @@ for step in "${steps[@]}"; do
             run "$build/sparsek" check --op $op --only "$(own ${op}_bf16_)" --each 1000 --json "$results/cpu-$name-check-$op-bf16-1000.json" --quiet
         done ;;
     regret) run "$build/sparsek" regret --problems 50 --seed 20261126 --json "$results/cpu-$name-regret-50.json" ;;
+    regret-large)
+        run python3 bench/large.py /tmp/sparsek-large.json --seed 20261129
+        run "$build/sparsek" regret --from /tmp/sparsek-large.json --among 24 --best-budget 20 --rounds 11 --json "$results/cpu-$name-regret-large.json"
+        ;;
+    first-calls) run python3 bench/python/first_calls.py --budget-s 1 --json "$results/cpu-$name-first-calls.json" ;;
+    flips) run python3 bench/python/flips.py --json "$results/cpu-$name-flips.json" ;;
+    busy) run python3 bench/python/busy.py --json "$results/cpu-$name-busy.json" ;;
     page) run python3 bench/performance.py ;;
     *) echo "unknown step $step (see --help)" >&2; exit 2 ;;
     esac

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # All that is measured on an NVIDIA GPU, in one command. Usage: bench/gpu.sh [--build FOLDER] [--results FOLDER] [--device cuda:N] [--limit-s N] [STEP...]
-#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page
+#   STEP       only these: roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-large regret-bundle regret-gemm regret-attention first-calls flips proved checks attention-python sanitizers upstream page
 #              one of what all leaves out: proved-again
+#              gates: what the tuner is judged by, regret regret-large first-calls flips
 #              one of checks: check check-small check-gemm check-attention check-attention-backward check-few attention-device
 #   --build    a release build (default: build/release)
 #   --results  where the files go (default: bench/results)
@@ -20,13 +21,14 @@ while [ $# -gt 0 ]; do
     --results) results=$2; shift ;;
     --device) device=$2; shift ;;
     --limit-s) limit=$2; shift ;;
-    -h | --help) sed -n '2,11s/^# \?//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,12s/^# \?//p' "$0"; exit 0 ;;
     -*) echo "unknown option $1 (see --help)" >&2; exit 2 ;;
     *) steps+=("$1") ;;
     esac
     shift
 done
-[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-bundle regret-gemm regret-attention proved checks attention-python sanitizers upstream page)
+[ "${steps[*]}" != gates ] || steps=(regret regret-large first-calls flips)
+[ ${#steps[@]} -gt 0 ] || steps=(roofs overhead topologies peers training gemm small attention attention-backward layers decoder bundle examples tests regret regret-large regret-bundle regret-gemm regret-attention first-calls flips proved checks attention-python sanitizers upstream page)
 mkdir -p "$results" || exit 2
 build=$(realpath "$build") # the prover is looked for beside a library with a full path
 export LD_LIBRARY_PATH=$build${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -91,6 +93,12 @@ for step in "${steps[@]}"; do
             --json "$results/$name-regret-bundle.json"
         ;;
     regret) run 300 "$build/sparsek" regret --device "$device" --problems 40 --seed 20261122 --json "$results/$name-regret-40.json" ;;
+    regret-large)
+        run 10 python3 bench/large.py /tmp/sparsek-large.json --seed 20261129
+        run 300 "$build/sparsek" regret --from /tmp/sparsek-large.json --device "$device" --among 40 --best-budget 5 --rounds 11 --json "$results/$name-regret-large.json"
+        ;;
+    first-calls) run 500 python3 bench/python/first_calls.py --device cuda --count 40 --seconds 3 --budget-s 2 --json "$results/$name-first-calls.json" ;;
+    flips) run 560 python3 bench/python/flips.py --device cuda --count 24 --times 6 --json "$results/$name-flips.json" ;;
     regret-attention)
         run 560 "$build/sparsek" regret --device "$device" --op attention --problems 40 --seed 20261125 --among 40 --json "$results/$name-regret-attention-40.json"
         ;;
