@@ -39,7 +39,7 @@ class Options:
     """What set_options sets."""
 
     effort: Effort = "measure"
-    unknown: Unknown = "tune"
+    unknown: Unknown = "in_place"
     warm: bool = False
     budget_s: float = 0.0
     only: str = ""
@@ -76,15 +76,18 @@ def _apply(options: Options) -> None:
     _current = options
 
 
+_apply(_current)  # the extension begins with C's defaults
+
+
 def set_options(**changes: Unpack[Changes]) -> Options:
     """Sets options of tuning for the whole process, and returns what was before (restore with set_options(**dataclasses.asdict(before))).
 
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
-    unknown: what a product of an unknown class does: "tune" (the default: measure, but for another number of tokens of a layer that is known, which
-    takes the nearest one's choice), "tune_each" (measure that, too), "estimate", "fail", "nearest" (fail,
-    unless such a layer is known), "in_place" (nobody waits: the product's own next calls are made by a few candidates in turn, until the fastest is known;
-    the last bits may differ from call to call meanwhile, so that under torch.use_deterministic_algorithms it is "tune". On a GPU candidates are compiled
-    and proved by idle processors first, while the first choice works).
+    unknown: what a product of an unknown class does: "in_place" (the default: nobody waits, and the product's own next calls are made by a few candidates in
+    turn, until the fastest is known; the last bits may differ from call to call meanwhile, so that under torch.use_deterministic_algorithms it is "tune". On
+    a GPU candidates are compiled and proved by idle processors first, while the first choice works), "tune" (the first call waits and measures), both but for
+    another number of tokens of a layer that is known, which takes the nearest one's choice; "tune_each" (measure that, too), "estimate", "fail", "nearest"
+    (fail, unless such a layer is known).
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
     only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says. None or "" takes each of them back.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.

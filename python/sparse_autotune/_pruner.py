@@ -38,7 +38,7 @@ class BlockPruner:
 
     Parameters stay the same objects, but their shapes change: a CUDA graph must be captured again and DistributedDataParallel put round the
     model again after a step that returned True; torch.compile does it by itself. Ranks that hold the same weights prune the same blocks.
-    Each density may be a new class of products, which is tuned at its first call; within sa.no_tuning() it is not, until the pruning is
+    Each density may be a new class of products, which its first calls measure; within sa.no_tuning() it is not, until the pruning is
     over. ValueError names a wrong argument; a weight that another module uses, too, is one.
     """
 

@@ -144,8 +144,8 @@ def warm_up(
 ) -> WarmUp | None:
     """Tunes a model's products for the sizes that will come, so that no call waits for a measurement, and each size has its own choice.
 
-    A number of tokens that is new to a layer runs at once on what was chosen for the nearest one (see docs/tuning.md); only the first of a layer, and one
-    that is sixteen times smaller or larger than all others, is measured within the call. After a warm-up none is.
+    Without a warm-up a number of tokens that is new to a layer runs at once on what was chosen for the nearest one. Only the first of a layer, and one that
+    is sixteen times smaller or larger than all others, is measured by the product's own calls (see docs/tuning.md). After a warm-up none is.
 
     sizes: numbers of tokens, each of which is tuned for every sa.SparseLinear of the model; or inputs of the model (a tensor, a tuple, or a dict of keywords),
     with which it is called once, so that attention and all other products are met. gradients: also the products of a backward pass (of numbers only).
