@@ -392,8 +392,10 @@ static spk_status settle(const spk_plan *plan, spk_plan_trial *t)
 {
     spk_contender *winner = spk_trial_winner(t->trial);
     if (winner != NULL) {
-        const spk_choice choice = {.kernel = winner->kernel, .params = winner->params, .origin = SPK_ORIGIN_IN_PLACE};
-        const bool first = is_first(plan, winner);
+        const bool first = is_first(plan, winner) || !winner->bound_now; /* other sizes decided: it has never run here */
+        const spk_choice choice = {.kernel = first ? plan->bound.kernel : winner->kernel,
+                                   .params = first ? plan->bound.params : winner->params,
+                                   .origin = SPK_ORIGIN_IN_PLACE};
         const spk_status status = adopt(plan, t, first ? NULL : &winner->bound, &choice);
         if (status == SPK_OK && !first)
             winner->bound_now = false;
@@ -459,6 +461,7 @@ static void take_over(const spk_plan *plan, spk_plan_trial *t)
     const spk_choice first = {.kernel = plan->bound.kernel, .params = plan->bound.params};
     bool elsewhere = false;
     t->runs = 0;
+    spk_trial_end(&t->trial); /* a single run that it could not make */
     if (spk_trial_begin(&tuner, &plan->bound.problem, &t->options, &first, &t->trial, &elsewhere) == SPK_OK)
         t->waits = elsewhere;
 }

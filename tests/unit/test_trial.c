@@ -185,6 +185,97 @@ static spk_status explain(int64_t n, spk_report **report)
     return spk_explain(context, made.pattern, &asked, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, report);
 }
 
+/* ------------------------------------------------------------------------------------------------ sizes that come once */
+
+enum { FEWEST = 12, SIZES = 98, RIGHT = 5 };
+
+/* A product of n columns, by a plan of its own that runs once, and is kept or destroyed. What it says of its choice. */
+static spk_plan_info run_once(int64_t n, float *memory, double *want, spk_plan **kept)
+{
+    float *b = memory, *d = memory + SIZE * (FEWEST + SIZES), *values = d + SIZE * (FEWEST + SIZES);
+    const spk_spmm asked = {SPK_SIZED(spk_spmm), .n = n};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 0.75};
+    spk_plan *plan = NULL;
+    for (int i = 0; i < 4; i++)
+        for (int v = 0; v < 8; v++)
+            fakes[i].param_spends_us[v] = fake_time(i, v, fake_work(&made.problem) * (double)n / COLUMNS);
+    for (int i = 0; i < 4; i++)
+        fakes[i].model_us = (i == 0 ? 20 : 22) * (double)n; /* fake0 first, the others alike */
+    ok(spk_plan_create(context, made.pattern, &asked, &options, &plan));
+    const spk_plan_info info = info_of(plan);
+    ok(spk_oracle(context, made.pattern, &asked, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
+    for (int64_t i = 0; i < SIZE * n; i++)
+        d[i] = NAN;
+    ok(spk_run(plan, &args, NULL));
+    for (int64_t i = 0; i < SIZE * n; i++)
+        assert_true(fabs(d[i] - want[i]) < 1e-4);
+    if (kept != NULL)
+        *kept = plan;
+    else
+        spk_plan_destroy(&plan);
+    return info;
+}
+
+/* A hundred sizes of one layer, each of which comes once: their first runs decide together, though the model does not know the best. From
+ * then on the others run on that choice, and nobody tries; but what a busy machine decided is for nobody else. */
+static void sizes_decide(bool keep)
+{
+    spk_plan *kept[SIZES] = {NULL};
+    const size_t count = (size_t)made.pattern->nnzb * 256;
+    float *memory = malloc(sizeof *memory * (2 * SIZE * (FEWEST + SIZES) + count));
+    double *want = malloc(sizeof *want * SIZE * (FEWEST + SIZES));
+    int order[SIZES], decided = -1;
+    spk_rng rng;
+    assert_true(memory != NULL && want != NULL);
+    spk_rng_seed(&rng, 11);
+    for (size_t i = 0; i < 2 * SIZE * (FEWEST + SIZES) + count; i++)
+        memory[i] = (float)spk_rng_normal(&rng);
+    for (int i = 0; i < SIZES; i++) {
+        const int at = (int)spk_rng_below(&rng, (uint64_t)i + 1);
+        order[i] = order[at];
+        order[at] = FEWEST + i;
+    }
+    fakes[1].us = 5;
+    fakes[1].param_us[RIGHT] = 0.5;
+    spk_report_info about = {SPK_SIZED(spk_report_info)};
+    for (int i = 0; i < SIZES; i++) {
+        const spk_plan_info info = run_once(order[i], memory, want, keep ? &kept[i] : NULL);
+        if (decided < 0) {
+            spk_report *report = NULL;
+            if (explain(order[i], &report) != SPK_OK) /* the class is not known */
+                continue;
+            ok(spk_report_get_info(report, &about));
+            decided = about.from_store != 0 ? i : -1; /* else it is tried */
+            if (decided >= 0 && (strcmp(chosen_name(report), "fake1") != 0 || strcmp(chosen_params(report), "V=5") != 0))
+                fail_msg("%d sizes decided for %s %s", i, chosen_name(report), chosen_params(report));
+            spk_report_destroy(&report);
+        } else if (about.provisional == SPK_PROVISIONAL_IN_PLACE &&
+                   (strstr(info.why, "tried in place") != NULL || strcmp(info.kernel, "fake1") != 0)) {
+            fail_msg("decided after %d sizes; size %d is %s: %s", decided, order[i], info.kernel, info.why);
+        }
+    }
+    assert_true(decided > 10 && decided < 80);
+    assert_int_equal(atomic_load(&warned), 0);
+    for (int i = 0; i < SIZES; i++)
+        spk_plan_destroy(&kept[i]);
+    free(memory);
+    free(want);
+}
+
+static void sizes_that_come_once(void **state)
+{
+    (void)state;
+    sizes_decide(false);
+}
+
+/* Several sizes are of one class: the first plan of each class tries, and a first run of the others counts as well. */
+static void sizes_whose_plans_stay(void **state)
+{
+    (void)state;
+    sizes_decide(true);
+}
+
 /* Asked before it is decided, explain tells how far the trial is. */
 static void what_is_known_meanwhile(void **state)
 {
@@ -502,6 +593,8 @@ int main(void)
         cmocka_unit_test(wrong_model),
         cmocka_unit_test(who_fails_leaves),
         cmocka_unit_test_setup_teardown(a_plan_finds_the_fastest, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(sizes_that_come_once, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(sizes_whose_plans_stay, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(what_is_known_meanwhile, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_computed_again, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(where_d_is_c, open_plans, close_plans),

@@ -6,6 +6,7 @@
 
 #include "api/context.h"
 #include "store/store_internal.h"
+#include "tune/trial/family.h"
 #include "tune/trial/trial.h"
 
 static const spk_kernel table[] = {
@@ -18,6 +19,7 @@ static const spk_kernel table[] = {
 static inline void open_trial(bench *b, spk_rng *rng)
 {
     bench_open(b, table, 4, "");
+    spk_family_forget(NULL);
     b->options.unknown = SPK_UNKNOWN_IN_PLACE;
     for (int i = 0; i < 4; i++) {
         fakes[i].us = 50 + 200 * spk_rng_uniform(rng);

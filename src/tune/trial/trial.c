@@ -1,7 +1,8 @@
 /* The schedule of a trial. Where candidates must be compiled and proved before they may run, that is done ahead, on another thread, and
  * nobody is timed until then. First each of a small field runs twice: the model's favourites, two of a row. Those far behind leave. Then
  * more of the leading row join, as the model knows rows better than their parameters. The few that are left run in rounds, in an order of
- * its own each, until the medians are worth a decision. Some 60 runs in all. */
+ * its own each, until the medians are worth a decision. Some 60 runs in all. Where each size comes once, the first runs of all sizes are
+ * one trial (family.h). */
 #include "tune/trial/trial.h"
 
 #include <math.h>
@@ -10,8 +11,9 @@
 
 #include "base/clock.h"
 #include "tune/trial/ahead.h"
+#include "tune/trial/family.h"
 
-enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2 };
+enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2, FIRST_LOOKS = 2, MOST_FIRST_LOOKS = 5 };
 static const double no_chance = 4;     /* predicted so many times the best: not tried */
 static const double far_behind = 1.25; /* its least run so many times the least of all: it leaves after the looks */
 static const double hopeless = 3;      /* so far behind in both of its first runs: it leaves at once */
@@ -40,6 +42,8 @@ struct spk_trial {
     spk_contender **prepared;         /* those of its list */
     int prepared_count;
     struct spk_watch *watch; /* NULL: a run is over when it returns */
+    bool guest;              /* another trial of the class is under way: this one makes a single first run */
+    spk_family family;       /* first runs at sizes near to this one */
     int64_t since;           /* unix time of its begin */
     spk_report *stored;      /* what the store had of the class then; NULL: nothing that could be used */
 };
@@ -139,6 +143,108 @@ static void add_field(spk_trial *t)
     add_best(t, NULL, FIELD - t->count, true);
 }
 
+static void bring_first(spk_trial *t, int at)
+{
+    spk_contender *c = t->list[at];
+    memmove(t->list + 1, t->list, (size_t)at * sizeof *t->list);
+    t->list[0] = c;
+}
+
+/* ---- sizes that come once each: their first runs decide together (family.h) */
+
+/* What first runs at sizes near to this one say of a contender here; *count: how many they are. INFINITY: there are none. */
+static double first_us(const spk_trial *t, const spk_contender *c, double samples[SPK_FAMILY_LOOKS], int *count)
+{
+    double scratch[SPK_FAMILY_LOOKS];
+    *count = 0;
+    for (int i = 0; i < SPK_FAMILY_MEMBERS && t->family.members[i].kernel != NULL; i++) {
+        const spk_family_member *m = &t->family.members[i];
+        if (m->kernel != c->kernel || memcmp(&m->params, &c->params, sizeof m->params) != 0)
+            continue;
+        *count = m->count < SPK_FAMILY_LOOKS ? m->count : SPK_FAMILY_LOOKS;
+        for (int k = 0; k < *count; k++)
+            samples[k] = m->ratios[k] * c->predicted_us;
+    }
+    return *count > 0 ? spk_median(samples, *count, scratch) : INFINITY;
+}
+
+/* How far the list is: the least number of first runs, and the least of those that are not far behind. */
+static int least_looks(const spk_trial *t, int *of_close, double *best_us)
+{
+    double samples[SPK_FAMILY_LOOKS];
+    int least = SPK_FAMILY_LOOKS, count;
+    *best_us = INFINITY;
+    for (int i = 0; i < t->count; i++) {
+        *best_us = fmin(*best_us, first_us(t, t->list[i], samples, &count));
+        least = count < least ? count : least;
+    }
+    *of_close = SPK_FAMILY_LOOKS;
+    for (int i = 0; i < t->count; i++)
+        if (first_us(t, t->list[i], samples, &count) <= far_behind * *best_us)
+            *of_close = count < *of_close ? count : *of_close;
+    return least;
+}
+
+/* Whose first run tells the most: of those that were looked at once at most, or else of those that are not far behind, who was looked at
+ * the least. */
+static int least_known(const spk_trial *t)
+{
+    double samples[SPK_FAMILY_LOOKS], best_us;
+    int of_close, count, at = 0, least = SPK_FAMILY_LOOKS + 1;
+    const bool all = least_looks(t, &of_close, &best_us) < FIRST_LOOKS;
+    for (int i = 0; i < t->count; i++)
+        if ((first_us(t, t->list[i], samples, &count) <= far_behind * best_us || all) && count < least) {
+            least = count;
+            at = i;
+        }
+    return at;
+}
+
+/* Once each of the field has been looked at twice, those far behind are left out and more of the leading row come in, as in a trial of one
+ * size. The plan's choice goes first where nobody has been looked at. */
+static void go_on_with_family(spk_trial *t)
+{
+    double samples[SPK_FAMILY_LOOKS], best_us;
+    int of_close, count, kept = 0;
+    if (t->count < 2 || first_us(t, t->list[0], samples, &count) == INFINITY)
+        return;
+    if (least_looks(t, &of_close, &best_us) >= FIRST_LOOKS) {
+        const spk_kernel *leading = t->list[0]->kernel;
+        for (int i = 0; i < t->count; i++) {
+            const double us = first_us(t, t->list[i], samples, &count);
+            leading = us == best_us ? t->list[i]->kernel : leading;
+            if (us <= far_behind * best_us || is_choice(t->list[i], &t->first))
+                t->list[kept++] = t->list[i];
+        }
+        t->count = kept;
+        add_best(t, leading, MORE, false);
+    }
+    bring_first(t, least_known(t));
+}
+
+/* Whether the first runs are enough; the samples of the list are theirs then. */
+static bool family_decides(spk_trial *t)
+{
+    double samples[SPK_FAMILY_LOOKS], best_us;
+    int of_close, count;
+    if (prepares(t) || t->count < 2 || t->phase != PHASE_FIELD || least_looks(t, &of_close, &best_us) < FIRST_LOOKS ||
+        of_close < MOST_FIRST_LOOKS)
+        return false;
+    for (int i = 0; i < t->count; i++) {
+        spk_contender *c = t->list[i];
+        (void)first_us(t, c, samples, &count);
+        if (spk_realloc(t->tuner.mem, &c->samples, ROUNDS, sizeof(double)) != SPK_OK)
+            return false;
+        c->sample_capacity = ROUNDS;
+        c->sample_count = count < ROUNDS ? count : ROUNDS;
+        memcpy(c->samples, samples, (size_t)c->sample_count * sizeof *samples);
+        c->least_us = c->samples[0];
+        for (int k = 1; k < c->sample_count; k++)
+            c->least_us = fmin(c->least_us, c->samples[k]);
+    }
+    return true;
+}
+
 /* The plan's own choice first, whatever the model says of it. */
 static void choose_field(spk_trial *t)
 {
@@ -146,11 +252,12 @@ static void choose_field(spk_trial *t)
     t->count = t->next = 0;
     add_field(t);
     for (int i = 0; i < t->count; i++)
-        if (is_choice(t->list[i], &t->first)) {
-            spk_contender *c = t->list[i];
-            memmove(t->list + 1, t->list, (size_t)i * sizeof *t->list);
-            t->list[0] = c;
-        }
+        if (is_choice(t->list[i], &t->first))
+            bring_first(t, i);
+    if (!prepares(t)) {
+        spk_family_read(t->class.key, &t->family);
+        go_on_with_family(t);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ what is done ahead */
@@ -291,21 +398,23 @@ spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, c
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
     const uint64_t hash = spk_class_hash(tuner, class.key);
     *elsewhere = !spk_known_first(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
-    if (*elsewhere)
+    if (*elsewhere && (class.restricted || tuner->device->backend->prepare != NULL))
         return SPK_OK;
-    tell_how_far(hash, &(spk_trying){.runs = 0});
+    if (!*elsewhere)
+        tell_how_far(hash, &(spk_trying){.runs = 0});
     spk_status status = spk_calloc(tuner->mem, 1, sizeof *made, &made);
     if (status == SPK_OK) {
         made->tuner.mem = tuner->mem;
         made->class = class;
         made->hash = hash;
+        made->guest = *elsewhere;
         status = make(tuner, problem, options, first, made);
     }
     if (status == SPK_OK && made->count > 1)
         *trial = made;
     else if (made != NULL)
         spk_trial_end(&made);
-    else
+    else if (!*elsewhere)
         spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
     return status;
 }
@@ -317,7 +426,8 @@ void spk_trial_end(spk_trial **trial)
     if (t == NULL)
         return;
     const spk_mem *mem = t->tuner.mem;
-    spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &t->hash, sizeof t->hash);
+    if (!t->guest)
+        spk_known_drop(spk_known_of_process(SPK_KNOWN_TRIED), &t->hash, sizeof t->hash);
     spk_ahead_end(&t->ahead);
     if (t->watch != NULL)
         t->tuner.device->backend->watch_release(t->tuner.device, &t->watch);
@@ -483,6 +593,8 @@ static void leave(spk_trial *t, const spk_contender *c)
 static void count_run(spk_trial *t)
 {
     spk_trying trying = {.runs = ++t->runs};
+    if (t->guest)
+        return;
     const spk_contender *known = spk_trial_known(t);
     if (known != NULL) {
         trying.kernel = known->kernel;
@@ -494,12 +606,19 @@ static void count_run(spk_trial *t)
 
 void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
 {
-    const double first_us = c->least_us; /* before it has samples */
+    const double at_first_us = c->least_us; /* before it has samples */
     t->runs_us += us;
-    if (!c->ran) { /* the first run says only whether a second one is worth it */
+    if (!c->ran) { /* the first run says only whether a second one is worth it; and, with those of other sizes, who is the fastest of them
+                    */
         c->ran = true;
         c->least_us = us;
         count_run(t);
+        if (!prepares(t) && c->predicted_us > 0)
+            spk_family_note(t->class.key, c->kernel, &c->params, us / c->predicted_us, &t->family);
+        if (family_decides(t))
+            decide(t);
+        else if (t->guest)
+            t->phase = PHASE_DECIDED; /* without a winner */
         return;
     }
     if (c->sample_capacity < ROUNDS) {
@@ -513,7 +632,7 @@ void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
         c->samples[c->sample_count++] = us;
     c->least_us = c->sample_count == 1 ? us : fmin(c->least_us, us);
     count_run(t);
-    if (c->sample_count == 1 && t->count > 1 && fmin(us, first_us) > hopeless * least_of_all(t))
+    if (c->sample_count == 1 && t->count > 1 && fmin(us, at_first_us) > hopeless * least_of_all(t))
         leave(t, c);
     else
         t->next++;
@@ -566,6 +685,7 @@ spk_status spk_trial_save(spk_trial *t)
         if (search->contenders[i].status == SPK_CANDIDATE_PRUNED)
             snprintf(search->contenders[i].why, sizeof search->contenders[i].why, "not tried in place");
     search->budget_us = t->runs_us;
+    spk_family_forget(t->class.key);
     SPK_TRY(spk_evidence_report(search, search->contenders, search->count, search->chosen, t->class.key, NULL, &report));
     report->tuning_s = 1e-6 * t->runs_us;
     if (spk_evidence_replaces(report, t->stored, t->stored != NULL))

@@ -9,7 +9,8 @@
 typedef struct spk_trial spk_trial;
 
 /* first: what the plan runs otherwise; the first contender. problem's pattern must outlive the trial. *trial is NULL where there is nothing
- * to be tried: no other contender, or another trial of the class is under way in this process, which *elsewhere tells. */
+ * to be tried. *elsewhere: another trial of the class is under way in this process; then this one, if any, is over after its first run,
+ * which counts for sizes that come once each, and it may have no winner. */
 spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
                            spk_trial **trial, bool *elsewhere);
 void spk_trial_end(spk_trial **trial); /* accepts NULL; unbinds all contenders */
