@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal, TypedDict
 
@@ -50,6 +51,8 @@ class Options:
 
 _current = Options()
 _forbidden = 0  # contexts of no_tuning
+_at_once = 0  # of tuning_at_once
+_at_once_lock = threading.Lock()
 
 
 def _apply(options: Options) -> None:
@@ -124,15 +127,23 @@ def no_tuning() -> Iterator[None]:
 
 @contextlib.contextmanager
 def tuning_at_once() -> Iterator[None]:
-    """Inside, what would be tried in place is tuned, as the caller is about to measure, or to tell others. For the whole process."""
-    in_place = _current.unknown == "in_place"
-    if in_place:
-        set_options(unknown="tune")
+    """Inside, what would be tried in place is tuned, as the caller is about to measure, or to tell others. For the whole process, as backward passes may run on
+    another thread, until the last that is inside leaves."""
+    global _at_once
+    with _at_once_lock:
+        if _at_once == 0 and _current.unknown == "in_place":
+            set_options(unknown="tune")
+            _at_once = 1
+        elif _at_once > 0:
+            _at_once += 1
+        counted = _at_once > 0
     try:
         yield
     finally:
-        if in_place and _current.unknown == "tune":
-            set_options(unknown="in_place")
+        with _at_once_lock:
+            _at_once -= counted
+            if counted and _at_once == 0 and _current.unknown == "tune":
+                set_options(unknown="in_place")
 
 
 @contextlib.contextmanager

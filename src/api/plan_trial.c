@@ -29,6 +29,7 @@ typedef struct spk_plan_trial {
     pthread_mutex_t lock; /* of a run in turn; who finds it taken runs the first choice where that is right, and else waits */
     _Atomic first_is first;
     bool waits;               /* for the outcome of another plan's trial */
+    bool heeds;               /* a decision of its class by others, as there was none when it began */
     spk_tune_options options; /* without texts: what waits, or wants a second candidate, has none */
     spk_epoch since;          /* when it last looked for the outcome */
     int runs;                 /* since it looked whether that trial is still under way */
@@ -100,6 +101,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     pthread_mutex_init(&plan->trial->lock, NULL);
     plan->trial->trial = trial;
     plan->trial->waits = waits;
+    plan->trial->heeds = !first->again && !spk_is_restricted(options);
     plan->trial->options = *options;
     plan->trial->options.only = plan->trial->options.exclude = plan->trial->options.choice = NULL;
     plan->trial->has_spare = tuner.device->backend->ready != NULL && (options->exclude == NULL || options->exclude[0] == '\0');
@@ -333,6 +335,7 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
         return status;
     if (status != SPK_OK) {
         rule_out(plan, t, c, SPK_CANDIDATE_FAILED, spk_last_error(plan->context));
+        release_room(t); /* who runs in its place may want the memory */
         return SPK_OK;
     }
     if (looks && !is_right(plan, t, c, args))
@@ -435,23 +438,26 @@ static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, s
     return status;
 }
 
-/* The outcome of the other plan's trial, once it is in the store. */
-static void look_for_outcome(const spk_plan *plan, spk_plan_trial *t)
+/* Whether the store knows the outcome by now, and the plan runs it: of another plan's trial, or of a tuning. own_class: not that of a near
+ * one. */
+static bool finds_outcome(const spk_plan *plan, spk_plan_trial *t, bool own_class)
 {
     const spk_tuner tuner = spk_context_tuner(plan->context);
     spk_tune_options options = t->options;
     spk_choice choice;
     t->since = spk_epoch_now();
     options.unknown = SPK_UNKNOWN_FAIL;
-    if (spk_tune_choose(&tuner, &plan->bound.problem, &options, &choice) != SPK_OK)
-        return;
+    if (spk_tune_choose(&tuner, &plan->bound.problem, &options, &choice) != SPK_OK ||
+        (own_class && (!choice.from_store || choice.of[0] != '\0')))
+        return false;
     const bool first = choice.kernel == plan->bound.kernel && memcmp(&choice.params, &plan->bound.params, sizeof choice.params) == 0;
     spk_bound bound = {.kernel = NULL};
     if (!first && spk_tune_bind(&tuner, &plan->bound.problem, &choice, &bound) != SPK_OK)
-        return;
-    t->waits = adopt(plan, t, first ? NULL : &bound, &choice) != SPK_OK;
-    if (t->waits)
+        return false;
+    const bool adopted = adopt(plan, t, first ? NULL : &bound, &choice) == SPK_OK;
+    if (!adopted)
         spk_unbind(&bound);
+    return adopted;
 }
 
 /* The plan that tried may be gone, and have come to no outcome. */
@@ -468,8 +474,8 @@ static void take_over(const spk_plan *plan, spk_plan_trial *t)
 
 static void wait_no_longer(const spk_plan *plan, spk_plan_trial *t)
 {
-    if (spk_epoch_now().writes != t->since.writes)
-        look_for_outcome(plan, t);
+    if (spk_epoch_now().writes != t->since.writes && finds_outcome(plan, t, false))
+        t->waits = false;
     if (t->waits && ++t->runs >= LOOK_AGAIN)
         take_over(plan, t);
 }
@@ -478,6 +484,10 @@ static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_
 {
     if (t->waits)
         wait_no_longer(plan, t);
+    else if (t->heeds && t->timed == NULL && spk_epoch_now().writes != t->since.writes && finds_outcome(plan, t, true)) {
+        spk_trial_end(&t->trial); /* the class was tuned meanwhile */
+        release_room(t);
+    }
     if (t->trial == NULL || spk_trial_waits(t->trial))
         return SPK_OK;
     if (spk_trial_wrong_first(t->trial) != NULL && atomic_exchange(&t->first, FIRST_OUT) != FIRST_OUT) {

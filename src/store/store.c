@@ -51,11 +51,13 @@ void spk_store_close(spk_store **store)
         return;
     spk_store_end_writer(old);
     spk_store_close_layers(old);
-    spk_store_fork_forget(old);
     for (int i = 0; i < SPK_STORE_LOCKS; i++)
         spk_store_unlock(old, i);
+    spk_store_enter(old); /* as ever with SQLite: a fork waits until nobody is inside */
     spk_db_close(&old->disk);
     spk_db_close(&old->memory);
+    spk_store_leave(old);
+    spk_store_fork_forget(old);
     pthread_cond_destroy(&old->writer_ended);
     pthread_mutex_destroy(&old->mutex);
     spk_mem mem = old->mem;

@@ -2,6 +2,7 @@
 #include "test_store.h"
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -205,6 +206,55 @@ static void children_and_the_end_of_a_process(void **state)
     }
 }
 
+static atomic_bool closing_is_over;
+
+static void *open_and_close(void *unused)
+{
+    char key[128];
+    (void)unused;
+    key_of(key, 9, 1);
+    while (!atomic_load(&closing_is_over)) {
+        spk_store *store = open_store(store_path);
+        (void)stored_us(store, key);
+        spk_store_close(&store);
+    }
+    return NULL;
+}
+
+/* A process splits while a thread opens and closes a store: SQLite's own locks are nobody's then. The alarm ends a child that hangs. */
+static void a_store_closes_while_a_process_splits(void **state)
+{
+    (void)state;
+    char key[128];
+    pthread_t thread;
+    if (!children_allocate || !children_have_threads)
+        skip();
+    spk_store *mine = open_store(store_path);
+    save(mine, key_of(key, 9, 1), 40, 1000);
+    spk_store_close(&mine);
+    fflush(NULL);
+    atomic_store(&closing_is_over, false);
+    assert_int_equal(pthread_create(&thread, NULL, open_and_close, NULL), 0);
+    for (int i = 0; i < 600; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(600);
+            spk_store *store = NULL;
+            spk_decision decision;
+            bool found = false;
+            const bool good = spk_store_open(&spk_mem_system, store_path, NULL, NULL, &store) == SPK_OK &&
+                              spk_store_decision(store, key, &decision, &found) == SPK_OK && found;
+            _exit(good ? 0 : 1);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&closing_is_over, true);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+}
+
 /* A process that exits with its store open has written all by then. */
 static void exit_writes(void **state)
 {
@@ -242,6 +292,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_file_it_stays_in_memory, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(children_and_the_end_of_a_process, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(exit_writes, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_store_closes_while_a_process_splits, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

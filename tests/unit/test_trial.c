@@ -276,6 +276,29 @@ static void sizes_whose_plans_stay(void **state)
     sizes_decide(true);
 }
 
+/* Who has the class tuned amid its trial gets that choice from the next run on. */
+static void a_tuning_ends_the_trial(void **state)
+{
+    (void)state;
+    arrays a = make_arrays();
+    double *want = make_want(&a);
+    fakes[1].us = 5;
+    spk_plan *plan = make_plan();
+    for (int i = 0; i < 3; i++)
+        check_run(plan, &a, a.d, want);
+    assert_null(spk_plan_later_of(plan));
+    spk_report *report = NULL;
+    ok(spk_tune(context, made.pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, &report));
+    check_run(plan, &a, a.d, want);
+    assert_non_null(spk_plan_later_of(plan));
+    assert_string_equal(info_of(plan).kernel, chosen_name(report));
+    assert_string_equal(info_of(plan).why, "from the store");
+    spk_report_destroy(&report);
+    spk_plan_destroy(&plan);
+    free(want);
+    free_arrays(&a);
+}
+
 /* Asked before it is decided, explain tells how far the trial is. */
 static void what_is_known_meanwhile(void **state)
 {
@@ -593,6 +616,7 @@ int main(void)
         cmocka_unit_test(wrong_model),
         cmocka_unit_test(who_fails_leaves),
         cmocka_unit_test_setup_teardown(a_plan_finds_the_fastest, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(a_tuning_ends_the_trial, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(sizes_that_come_once, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(sizes_whose_plans_stay, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(what_is_known_meanwhile, open_plans, close_plans),
