@@ -10,43 +10,14 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "tune/trial/ahead.h"
-#include "tune/trial/family.h"
+#include "tune/trial/trial_internal.h"
 
-enum { MOST_OF_A_ROW = 2, FIELD = 10, MORE = 6, FINALISTS = 4, ROUNDS = 8, LOOKS = 2, FIRST_LOOKS = 2, MOST_FIRST_LOOKS = 5 };
-static const double no_chance = 4;     /* predicted so many times the best: not tried */
-static const double far_behind = 1.25; /* its least run so many times the least of all: it leaves after the looks */
-static const double hopeless = 3;      /* so far behind in both of its first runs: it leaves at once */
-static const double behind = 1.08;     /* in the rounds */
+enum { MOST_OF_A_ROW = 2, FIELD = 10, FINALISTS = 4, LOOKS = 2 };
+static const double no_chance = 4; /* predicted so many times the best: not tried */
+static const double far_behind = SPK_TRIAL_FAR_BEHIND;
+static const double hopeless = 3;  /* so far behind in both of its first runs: it leaves at once */
+static const double behind = 1.08; /* in the rounds */
 static const double check_share = 0.5, least_check_us = 200, most_check_us = 5000; /* of the predicted run */
-
-typedef enum phase { PHASE_AHEAD, PHASE_FIELD, PHASE_MORE, PHASE_ROUNDS, PHASE_DECIDED } phase;
-
-struct spk_trial {
-    spk_tuner tuner; /* a copy, as are the next; the device and the store are the context's */
-    spk_problem problem;
-    spk_tune_options options;
-    char *only, *exclude;
-    spk_class class;
-    uint64_t hash;
-    spk_search search;
-    spk_contender **list; /* those of this phase that are left, in the order of this round */
-    int count, next;      /* next: of the list */
-    phase phase;
-    double runs_us;
-    int runs;
-    spk_contender *winner;
-    spk_choice first;
-    const spk_contender *wrong_first; /* that one, where it was found wrong ahead; NULL: it was not */
-    spk_ahead *ahead;                 /* NULL: nothing is done ahead */
-    spk_contender **prepared;         /* those of its list */
-    int prepared_count;
-    struct spk_watch *watch; /* NULL: a run is over when it returns */
-    bool guest;              /* another trial of the class is under way: this one makes a single first run */
-    spk_family family;       /* first runs at sizes near to this one */
-    int64_t since;           /* unix time of its begin */
-    spk_report *stored;      /* what the store had of the class then; NULL: nothing that could be used */
-};
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
 
@@ -76,7 +47,7 @@ static int of_row(const spk_trial *t, const spk_kernel *kernel)
     return count;
 }
 
-static bool prepares(const spk_trial *t)
+bool spk_trial_prepares(const spk_trial *t)
 {
     return t->tuner.device->backend->prepare != NULL;
 }
@@ -84,7 +55,7 @@ static bool prepares(const spk_trial *t)
 /* Once the device has seen to it; before that, whoever is eligible is sent there. */
 static bool may_run(const spk_trial *t, const spk_contender *c)
 {
-    return !prepares(t) || t->phase == PHASE_AHEAD || c->prepared;
+    return !spk_trial_prepares(t) || t->phase == PHASE_AHEAD || c->prepared;
 }
 
 static bool is_own(const spk_contender *c)
@@ -121,13 +92,13 @@ static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel, bo
 }
 
 /* hopeful: only those that the model sees a chance for. */
-static void add_best(spk_trial *t, const spk_kernel *kernel, int most, bool hopeful)
+void spk_trial_add_best(spk_trial *t, const spk_kernel *kernel, int most, bool hopeful)
 {
     for (spk_contender *c; most > 0 && (c = best_left(t, kernel, hopeful)) != NULL; most--)
         add(t, c);
 }
 
-static bool is_choice(const spk_contender *c, const spk_choice *choice)
+bool spk_trial_is_choice(const spk_contender *c, const spk_choice *choice)
 {
     return c->kernel == choice->kernel && memcmp(&c->params, &choice->params, sizeof c->params) == 0;
 }
@@ -137,112 +108,17 @@ static void add_field(spk_trial *t)
     for (int i = 0; i < t->search.count; i++) {
         spk_contender *c = &t->search.contenders[i];
         c->wanted = false;
-        if (is_choice(c, &t->first) && t->wrong_first == NULL)
+        if (spk_trial_is_choice(c, &t->first) && t->wrong_first == NULL)
             add(t, c);
     }
-    add_best(t, NULL, FIELD - t->count, true);
+    spk_trial_add_best(t, NULL, FIELD - t->count, true);
 }
 
-static void bring_first(spk_trial *t, int at)
+void spk_trial_bring_first(spk_trial *t, int at)
 {
     spk_contender *c = t->list[at];
     memmove(t->list + 1, t->list, (size_t)at * sizeof *t->list);
     t->list[0] = c;
-}
-
-/* ---- sizes that come once each: their first runs decide together (family.h) */
-
-/* What first runs at sizes near to this one say of a contender here; *count: how many they are. INFINITY: there are none. */
-static double first_us(const spk_trial *t, const spk_contender *c, double samples[SPK_FAMILY_LOOKS], int *count)
-{
-    double scratch[SPK_FAMILY_LOOKS];
-    *count = 0;
-    for (int i = 0; i < SPK_FAMILY_MEMBERS && t->family.members[i].kernel != NULL; i++) {
-        const spk_family_member *m = &t->family.members[i];
-        if (m->kernel != c->kernel || memcmp(&m->params, &c->params, sizeof m->params) != 0)
-            continue;
-        *count = m->count < SPK_FAMILY_LOOKS ? m->count : SPK_FAMILY_LOOKS;
-        for (int k = 0; k < *count; k++)
-            samples[k] = m->ratios[k] * c->predicted_us;
-    }
-    return *count > 0 ? spk_median(samples, *count, scratch) : INFINITY;
-}
-
-/* How far the list is: the least number of first runs, and the least of those that are not far behind. */
-static int least_looks(const spk_trial *t, int *of_close, double *best_us)
-{
-    double samples[SPK_FAMILY_LOOKS];
-    int least = SPK_FAMILY_LOOKS, count;
-    *best_us = INFINITY;
-    for (int i = 0; i < t->count; i++) {
-        *best_us = fmin(*best_us, first_us(t, t->list[i], samples, &count));
-        least = count < least ? count : least;
-    }
-    *of_close = SPK_FAMILY_LOOKS;
-    for (int i = 0; i < t->count; i++)
-        if (first_us(t, t->list[i], samples, &count) <= far_behind * *best_us)
-            *of_close = count < *of_close ? count : *of_close;
-    return least;
-}
-
-/* Whose first run tells the most: of those that were looked at once at most, or else of those that are not far behind, who was looked at
- * the least. */
-static int least_known(const spk_trial *t)
-{
-    double samples[SPK_FAMILY_LOOKS], best_us;
-    int of_close, count, at = 0, least = SPK_FAMILY_LOOKS + 1;
-    const bool all = least_looks(t, &of_close, &best_us) < FIRST_LOOKS;
-    for (int i = 0; i < t->count; i++)
-        if ((first_us(t, t->list[i], samples, &count) <= far_behind * best_us || all) && count < least) {
-            least = count;
-            at = i;
-        }
-    return at;
-}
-
-/* Once each of the field has been looked at twice, those far behind are left out and more of the leading row come in, as in a trial of one
- * size. The plan's choice goes first where nobody has been looked at. */
-static void go_on_with_family(spk_trial *t)
-{
-    double samples[SPK_FAMILY_LOOKS], best_us;
-    int of_close, count, kept = 0;
-    if (t->count < 2 || first_us(t, t->list[0], samples, &count) == INFINITY)
-        return;
-    if (least_looks(t, &of_close, &best_us) >= FIRST_LOOKS) {
-        const spk_kernel *leading = t->list[0]->kernel;
-        for (int i = 0; i < t->count; i++) {
-            const double us = first_us(t, t->list[i], samples, &count);
-            leading = us == best_us ? t->list[i]->kernel : leading;
-            if (us <= far_behind * best_us || is_choice(t->list[i], &t->first))
-                t->list[kept++] = t->list[i];
-        }
-        t->count = kept;
-        add_best(t, leading, MORE, false);
-    }
-    bring_first(t, least_known(t));
-}
-
-/* Whether the first runs are enough; the samples of the list are theirs then. */
-static bool family_decides(spk_trial *t)
-{
-    double samples[SPK_FAMILY_LOOKS], best_us;
-    int of_close, count;
-    if (prepares(t) || t->count < 2 || t->phase != PHASE_FIELD || least_looks(t, &of_close, &best_us) < FIRST_LOOKS ||
-        of_close < MOST_FIRST_LOOKS)
-        return false;
-    for (int i = 0; i < t->count; i++) {
-        spk_contender *c = t->list[i];
-        (void)first_us(t, c, samples, &count);
-        if (spk_realloc(t->tuner.mem, &c->samples, ROUNDS, sizeof(double)) != SPK_OK)
-            return false;
-        c->sample_capacity = ROUNDS;
-        c->sample_count = count < ROUNDS ? count : ROUNDS;
-        memcpy(c->samples, samples, (size_t)c->sample_count * sizeof *samples);
-        c->least_us = c->samples[0];
-        for (int k = 1; k < c->sample_count; k++)
-            c->least_us = fmin(c->least_us, c->samples[k]);
-    }
-    return true;
 }
 
 /* The plan's own choice first, whatever the model says of it. */
@@ -252,11 +128,11 @@ static void choose_field(spk_trial *t)
     t->count = t->next = 0;
     add_field(t);
     for (int i = 0; i < t->count; i++)
-        if (is_choice(t->list[i], &t->first))
-            bring_first(t, i);
-    if (!prepares(t)) {
+        if (spk_trial_is_choice(t->list[i], &t->first))
+            spk_trial_bring_first(t, i);
+    if (!spk_trial_prepares(t)) {
         spk_family_read(t->class.key, &t->family);
-        go_on_with_family(t);
+        spk_first_runs_go_on(t);
     }
 }
 
@@ -273,9 +149,9 @@ static spk_status begin_ahead(spk_trial *t)
     const spk_kernel *leading = t->list[0]->kernel, *next = leading;
     for (int i = 0; i < t->count && next == leading; i++)
         next = t->list[i]->kernel;
-    add_best(t, leading, MORE, false);
+    spk_trial_add_best(t, leading, SPK_TRIAL_MORE, false);
     if (next != leading)
-        add_best(t, next, MORE / 2, false);
+        spk_trial_add_best(t, next, SPK_TRIAL_MORE / 2, false);
     SPK_TRY(spk_alloc(t->tuner.mem, (size_t)t->count + 1, sizeof *t->prepared, &t->prepared));
     SPK_TRY(spk_calloc(t->tuner.mem, (size_t)t->count + 1, sizeof *list, &list));
     for (int i = 0; i < t->count; i++) {
@@ -304,12 +180,12 @@ static void end_ahead(spk_trial *t)
     for (int i = 0; i < t->prepared_count; i++) {
         spk_contender *c = t->prepared[i];
         const char *wrong = spk_ahead_wrong(t->ahead, i);
-        c->prepared = wrong[0] == '\0' && (list[i].status == SPK_OK || is_choice(c, &t->first));
+        c->prepared = wrong[0] == '\0' && (list[i].status == SPK_OK || spk_trial_is_choice(c, &t->first));
         if (wrong[0] != '\0')
             keep_out(c, SPK_CANDIDATE_WRONG, SPK_OK, wrong);
         else if (!c->prepared)
             keep_out(c, list[i].status == SPK_ERR_UNSUPPORTED ? SPK_CANDIDATE_PRUNED : SPK_CANDIDATE_FAILED, list[i].status, list[i].why);
-        if (wrong[0] != '\0' && is_choice(c, &t->first))
+        if (wrong[0] != '\0' && spk_trial_is_choice(c, &t->first))
             t->wrong_first = c;
     }
     t->watch = spk_ahead_take_watch(t->ahead);
@@ -375,7 +251,7 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
     t->first = *first;
     t->since = spk_unix_time_s();
     load_stored(t);
-    if (prepares(t))
+    if (spk_trial_prepares(t))
         SPK_TRY(begin_ahead(t));
     else
         choose_field(t);
@@ -450,7 +326,7 @@ bool spk_trial_has_run(const spk_contender *c)
 
 static int runs_wanted(const spk_trial *t)
 {
-    return t->phase == PHASE_ROUNDS ? ROUNDS : LOOKS;
+    return t->phase == PHASE_ROUNDS ? SPK_TRIAL_ROUNDS : LOOKS;
 }
 
 static double least_of_all(const spk_trial *t)
@@ -491,7 +367,7 @@ static void shuffle(spk_trial *t)
 
 static void summarise(spk_contender *c)
 {
-    double scratch[ROUNDS];
+    double scratch[SPK_TRIAL_ROUNDS];
     c->median_us = spk_median(c->samples, c->sample_count, scratch);
     c->spread_us = spk_half_quartiles(c->samples, c->sample_count, scratch);
 }
@@ -515,7 +391,7 @@ static void decide(spk_trial *t)
 /* All are out: those come that the model saw no chance for, and at last the references. */
 static bool call_others(spk_trial *t)
 {
-    add_best(t, NULL, FIELD, false);
+    spk_trial_add_best(t, NULL, FIELD, false);
     if (t->count == 0 && spk_contenders_readmit(t->search.contenders, t->search.count))
         for (int i = 0; i < t->search.count; i++) {
             spk_contender *c = &t->search.contenders[i];
@@ -532,7 +408,7 @@ static void end_phase(spk_trial *t)
 {
     if (t->phase == PHASE_FIELD && t->count > 0) {
         keep_best(t, far_behind, t->count);
-        add_best(t, t->list[0]->kernel, MORE, false);
+        spk_trial_add_best(t, t->list[0]->kernel, SPK_TRIAL_MORE, false);
         t->phase = PHASE_MORE;
     } else if (t->phase == PHASE_MORE && t->count > 0) {
         keep_best(t, far_behind, FINALISTS);
@@ -613,20 +489,20 @@ void spk_trial_ran(spk_trial *t, spk_contender *c, double us)
         c->ran = true;
         c->least_us = us;
         count_run(t);
-        if (!prepares(t) && c->predicted_us > 0)
+        if (!spk_trial_prepares(t) && c->predicted_us > 0)
             spk_family_note(t->class.key, c->kernel, &c->params, us / c->predicted_us, &t->family);
-        if (family_decides(t))
+        if (spk_first_runs_decide(t))
             decide(t);
         else if (t->guest)
             t->phase = PHASE_DECIDED; /* without a winner */
         return;
     }
-    if (c->sample_capacity < ROUNDS) {
-        if (spk_realloc(t->tuner.mem, &c->samples, ROUNDS, sizeof(double)) != SPK_OK) {
+    if (c->sample_capacity < SPK_TRIAL_ROUNDS) {
+        if (spk_realloc(t->tuner.mem, &c->samples, SPK_TRIAL_ROUNDS, sizeof(double)) != SPK_OK) {
             spk_trial_out(t, c, SPK_CANDIDATE_FAILED, "out of memory");
             return;
         }
-        c->sample_capacity = ROUNDS;
+        c->sample_capacity = SPK_TRIAL_ROUNDS;
     }
     if (c->sample_count < c->sample_capacity)
         c->samples[c->sample_count++] = us;
