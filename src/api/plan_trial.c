@@ -482,9 +482,12 @@ static void wait_no_longer(const spk_plan *plan, spk_plan_trial *t)
 
 static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_args *args, void *stream, bool *done)
 {
+    if (spk_plan_later_of(plan) != NULL) /* decided while this thread waited for its turn */
+        return SPK_OK;
     if (t->waits)
         wait_no_longer(plan, t);
-    else if (t->heeds && t->timed == NULL && spk_epoch_now().writes != t->since.writes && finds_outcome(plan, t, true)) {
+    else if (t->heeds && t->trial != NULL && t->timed == NULL && spk_epoch_now().writes != t->since.writes &&
+             finds_outcome(plan, t, true)) {
         spk_trial_end(&t->trial); /* the class was tuned meanwhile */
         release_room(t);
     }
