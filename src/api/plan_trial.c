@@ -486,10 +486,12 @@ static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_
         return SPK_OK;
     if (t->waits)
         wait_no_longer(plan, t);
-    else if (t->heeds && t->trial != NULL && t->timed == NULL && spk_epoch_now().writes != t->since.writes &&
-             finds_outcome(plan, t, true)) {
-        spk_trial_end(&t->trial); /* the class was tuned meanwhile */
+    else if (t->heeds && t->trial != NULL && t->timed == NULL && spk_epoch_now().writes != t->since.writes)
+        (void)finds_outcome(plan, t, true); /* the class may have been tuned meanwhile */
+    if (spk_plan_later_of(plan) != NULL) {
+        spk_trial_end(&t->trial);
         release_room(t);
+        return SPK_OK;
     }
     if (t->trial == NULL || spk_trial_waits(t->trial))
         return SPK_OK;
