@@ -35,6 +35,7 @@ struct spk_known {
     pthread_rwlock_t lock;
     uint64_t counter;
     int count;
+    spk_known *next; /* of the contexts' */
     entry *slots[SLOTS];
 };
 
@@ -44,24 +45,32 @@ static spk_known of_process[SPK_KNOWN_KINDS] = {
 #undef SPK_KNOWN
 };
 
-/* A thread of the parent may hold a lock while the process splits, and is not there in the child to let go of it. */
+/* Of who writes to any of them or to the list, or splits the process: a child can give back a mutex, but not a lock to write, which knows
+ * its owner by a number that the child's thread does not have. */
+static pthread_mutex_t writing = PTHREAD_MUTEX_INITIALIZER;
+static spk_known *of_contexts;
+
+/* ------------------------------------------------------------------------------------------------ fork */
+
+/* Nobody writes while the process splits, so the child has whole tables. */
 static void before_fork(void)
 {
-    for (int i = 0; i < SPK_KNOWN_KINDS; i++)
-        pthread_rwlock_wrlock(&of_process[i].lock);
+    pthread_mutex_lock(&writing);
 }
 
 static void in_parent(void)
 {
-    for (int i = SPK_KNOWN_KINDS - 1; i >= 0; i--)
-        pthread_rwlock_unlock(&of_process[i].lock);
+    pthread_mutex_unlock(&writing);
 }
 
-/* A lock knows its writer by a number that the child's thread does not have. */
+/* Who read in the parent is not there to let go of a lock. */
 static void in_child(void)
 {
     for (int i = 0; i < SPK_KNOWN_KINDS; i++)
         pthread_rwlock_init(&of_process[i].lock, NULL);
+    for (spk_known *known = of_contexts; known != NULL; known = known->next)
+        pthread_rwlock_init(&known->lock, NULL);
+    pthread_mutex_unlock(&writing);
 }
 
 /* When the library is loaded, so before whoever uses it: handlers run in reverse order before a fork, and a user's lock, under which it
@@ -71,9 +80,43 @@ __attribute__((constructor)) static void watch_forks(void)
     pthread_atfork(before_fork, in_parent, in_child);
 }
 
+static void list(spk_known *known)
+{
+    pthread_mutex_lock(&writing);
+    known->next = of_contexts;
+    of_contexts = known;
+    pthread_mutex_unlock(&writing);
+}
+
+static void unlist(const spk_known *known)
+{
+    pthread_mutex_lock(&writing);
+    for (spk_known **place = &of_contexts; *place != NULL; place = &(*place)->next) {
+        if (*place == known) {
+            *place = known->next;
+            break;
+        }
+    }
+    pthread_mutex_unlock(&writing);
+}
+
+/* ------------------------------------------------------------------------------------------------ memories of the process */
+
 spk_known *spk_known_of_process(spk_known_kind kind)
 {
     return &of_process[kind];
+}
+
+static void begin_writing(spk_known *known)
+{
+    pthread_mutex_lock(&writing);
+    pthread_rwlock_wrlock(&known->lock);
+}
+
+static void end_writing(spk_known *known)
+{
+    pthread_rwlock_unlock(&known->lock);
+    pthread_mutex_unlock(&writing);
 }
 
 /* ------------------------------------------------------------------------------------------------ entries */
@@ -205,6 +248,7 @@ spk_status spk_known_make(const spk_mem *mem, spk_known_kind kind, const spk_kno
     if (calls != NULL)
         made->calls = *calls;
     pthread_rwlock_init(&made->lock, NULL);
+    list(made);
     *known = made;
     return SPK_OK;
 }
@@ -215,6 +259,7 @@ void spk_known_release(spk_known **known)
         return;
     const spk_mem mem = (*known)->mem;
     spk_known_forget(*known);
+    unlist(*known);
     pthread_rwlock_destroy(&(*known)->lock);
     spk_free(&mem, *known);
     *known = NULL;
@@ -246,9 +291,9 @@ void spk_known_add(spk_known *known, const void *key, size_t key_bytes, const vo
     made->since = since;
     made->passing = passing;
     made->until_us = known->rule->seconds > 0 ? spk_now_us() + known->rule->seconds * 1e6 : 0;
-    pthread_rwlock_wrlock(&known->lock);
+    begin_writing(known);
     entry *dropped = put(known, made);
-    pthread_rwlock_unlock(&known->lock);
+    end_writing(known);
     release_list(known, dropped);
 }
 
@@ -258,13 +303,13 @@ bool spk_known_first(spk_known *known, const void *key, size_t key_bytes)
     if (made == NULL)
         return true;
     made->since = spk_epoch_now();
-    pthread_rwlock_wrlock(&known->lock);
+    begin_writing(known);
     const bool first = *link_of(known, made->hash, key, key_bytes) == NULL;
     if (first)
         dropped = put(known, made);
     else
         dropped = made;
-    pthread_rwlock_unlock(&known->lock);
+    end_writing(known);
     release_list(known, dropped);
     return first;
 }
@@ -272,9 +317,9 @@ bool spk_known_first(spk_known *known, const void *key, size_t key_bytes)
 void spk_known_drop(spk_known *known, const void *key, size_t key_bytes)
 {
     const uint64_t hash = hash_of(key, key_bytes);
-    pthread_rwlock_wrlock(&known->lock);
+    begin_writing(known);
     entry *dropped = unlink_at(known, link_of(known, hash, key, key_bytes));
-    pthread_rwlock_unlock(&known->lock);
+    end_writing(known);
     release_list(known, dropped);
 }
 
@@ -292,16 +337,16 @@ static bool is_meant(const entry *e, const void *pointer)
 void spk_known_drop_where(spk_known *known, bool (*matches)(const void *key, const void *what), const void *what)
 {
     const query q = {matches, what};
-    pthread_rwlock_wrlock(&known->lock);
+    begin_writing(known);
     entry *dropped = known->count > 0 ? unlink_where(known, is_meant, &q) : NULL;
-    pthread_rwlock_unlock(&known->lock);
+    end_writing(known);
     release_list(known, dropped);
 }
 
 void spk_known_forget(spk_known *known)
 {
-    pthread_rwlock_wrlock(&known->lock);
+    begin_writing(known);
     entry *dropped = known->count > 0 ? unlink_where(known, NULL, NULL) : NULL;
-    pthread_rwlock_unlock(&known->lock);
+    end_writing(known);
     release_list(known, dropped);
 }

@@ -1,9 +1,11 @@
-/* A program's own lock, under which it calls the library and which it holds while it forks, as the library does its own: neither waits for
- * the other. A deadlock ends by the alarm. */
+/* Locks while the process splits. A program's own, under which it calls the library and which it holds while it forks, as the library does
+ * its own: neither waits for the other. And the library's, which a thread may hold that is not there in the child. A deadlock ends by the
+ * alarm. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -12,7 +14,7 @@
 #include <cmocka.h>
 #include <sparsek/sparsek.h>
 
-enum { FORKS = 300 };
+enum { FORKS = 300, SIZES = 16 };
 
 static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int over, calls;
@@ -42,6 +44,7 @@ static void *use_library(void *unused)
         spk_plan_destroy(&plan);
         spk_context_destroy(&context);
         give();
+        usleep(100); /* a mutex is not fair: whoever gave it back gets it again */
     }
     return NULL;
 }
@@ -65,11 +68,79 @@ static void a_lock_of_the_programs_own(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+static spk_context *shared;
+
+/* By way of what the context remembers of earlier questions. */
+static bool multiplies(int64_t m)
+{
+    const spk_gemm problem = {SPK_SIZED(spk_gemm), .m = m, .n = 1, .k = 1, .batch = 1};
+    const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
+    float a[SIZES], d[SIZES], b = 1;
+    for (int i = 0; i < SIZES; i++)
+        a[i] = 1;
+    const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = a, .b = &b, .d = d, .alpha = 1};
+    return spk_matmul_dense(shared, &problem, &args, &tuning) == SPK_OK && d[m - 1] == 1;
+}
+
+static void *multiply(void *unused)
+{
+    (void)unused;
+    for (int64_t m = 1; !atomic_load(&over); m = m % (SIZES / 2) + 1)
+        if (multiplies(m))
+            atomic_fetch_add(&calls, 1);
+    return NULL;
+}
+
+static void a_context_that_another_thread_uses(void **state)
+{
+    (void)state;
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1};
+    pthread_t thread;
+    alarm(600);
+    atomic_store(&over, 0);
+    atomic_store(&calls, 0);
+    assert_int_equal(spk_context_create(&options, &shared), SPK_OK);
+    assert_int_equal(pthread_create(&thread, NULL, multiply, NULL), 0);
+    for (int i = 0; i < FORKS || atomic_load(&calls) < FORKS / 10; i++) {
+        const pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            alarm(60);
+            _exit(multiplies(1) && multiplies(SIZES) ? 0 : 1);
+        }
+        int status = -1;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    atomic_store(&over, 1);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    spk_context_destroy(&shared);
+}
+
+/* In a child of a process of several threads ThreadSanitizer looks at no lock; here it does. */
+static void a_process_of_one_thread(void **state)
+{
+    (void)state;
+    const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1};
+    alarm(600);
+    assert_int_equal(spk_context_create(&options, &shared), SPK_OK);
+    assert_true(multiplies(1));
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(multiplies(1) && multiplies(2) ? 0 : 1);
+    int status = -1;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    spk_context_destroy(&shared);
+}
+
 int main(void)
 {
     /* before the library's first use, as a module does that opens a context when it is asked for one */
     if (pthread_atfork(take, give, give) != 0)
         return 1;
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_lock_of_the_programs_own)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_process_of_one_thread), cmocka_unit_test(a_lock_of_the_programs_own),
+                                       cmocka_unit_test(a_context_that_another_thread_uses)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
