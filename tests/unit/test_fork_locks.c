@@ -2,6 +2,7 @@
  * its own: neither waits for the other. And the library's, which a thread may hold that is not there in the child. A deadlock ends by the
  * alarm. */
 #include <pthread.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -18,6 +19,7 @@ enum { FORKS = 300, SIZES = 16 };
 
 static pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int over, calls;
+static sem_t next; /* one a fork */
 
 static void take(void)
 {
@@ -44,7 +46,7 @@ static void *use_library(void *unused)
         spk_plan_destroy(&plan);
         spk_context_destroy(&context);
         give();
-        usleep(100); /* a mutex is not fair: whoever gave it back gets it again */
+        sem_wait(&next); /* a mutex is not fair: whoever gives it back gets it again */
     }
     return NULL;
 }
@@ -54,8 +56,10 @@ static void a_lock_of_the_programs_own(void **state)
     (void)state;
     pthread_t thread;
     alarm(600);
+    assert_int_equal(sem_init(&next, 0, 0), 0);
     assert_int_equal(pthread_create(&thread, NULL, use_library, NULL), 0);
     for (int i = 0; i < FORKS || atomic_load(&calls) < FORKS / 10; i++) {
+        sem_post(&next);
         const pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0)
@@ -65,6 +69,7 @@ static void a_lock_of_the_programs_own(void **state)
         assert_int_equal(status, 0);
     }
     atomic_store(&over, 1);
+    sem_post(&next);
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
@@ -105,7 +110,7 @@ static void a_context_that_another_thread_uses(void **state)
         const pid_t child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            alarm(60);
+            alarm(600);
             _exit(multiplies(1) && multiplies(SIZES) ? 0 : 1);
         }
         int status = -1;
