@@ -5,10 +5,10 @@
                                   tunes the common classes of that device, those of bench/python/decoder.py among them (--decoder, with the Python package
                                   importable), and writes what came of it, without what is this machine's own
     bench/bundle.py list OUT.json [--device cpu|cuda:0]    writes these classes' problems, for `sparsek regret --from OUT.json --bundle`
-    bench/bundle.py make [--check] share/bundle.db from bench/results/*bundle*.json; --check: fail where it would hold something else
+    bench/bundle.py make [--check] share/bundle.db from the committed runs named *bundle*; --check: fail where it would hold something else
     bench/bundle.py carry OLD [NEW] [--renamed OLD_NAME=NEW_NAME] [--compile] [--dry-run]
                                   evidence of the tree OLD (a folder, or a revision) is of NEW (this one) where what runs is the same, though the sources differ:
-                                  the candidates in bench/results get NEW's hashes; then `make`
+                                  the candidates of the committed runs get NEW's hashes; then `make`
 
 A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
 libraries. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
@@ -28,6 +28,7 @@ import time
 
 import carry as carrying
 import proved
+import runs
 from carry import launches
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -161,16 +162,18 @@ def run(options):
 # ---------------------------------------------------------------------------------------------------- the bundle
 
 
+def bundles(folder):
+    """Runs of `run`, by name; not those of `sparsek regret --bundle`."""
+    return {name: document for name, document in runs.read(folder, "*bundle*").items() if "classes" in document}
+
+
 def gather():
     """The classes of all runs; of one that several have, the newest."""
     found = {}
     schemas = set()
-    for path in sorted(RESULTS.glob("*bundle*.json")):
-        text = json.loads(path.read_text())
-        if "classes" not in text:  # the regret of a bundle
-            continue
-        schemas.add(text["schema"])
-        for entry in text["classes"]:
+    for document in bundles(RESULTS).values():
+        schemas.add(document["schema"])
+        for entry in document["classes"]:
             if entry["key"] not in found or found[entry["key"]]["measured_at"] < entry["measured_at"]:
                 found[entry["key"]] = entry
     if len(schemas) > 1:
@@ -227,8 +230,7 @@ def all_problems():
 
 def carry(options):
     comparison = carrying.comparison_of(options)
-    documents = {path: json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.results.glob("*bundle*.json"))}
-    documents = {path: document for path, document in documents.items() if "classes" in document}  # not the regret of a bundle
+    documents = bundles(options.results)
     candidates = [one for document in documents.values() for entry in document["classes"] for one in entry["candidates"]]
     entries = [carrying.Entry(one, (one["name"], one["params"])) for one in candidates]
     arches = {"sm_90a" if match[1] == "90" else f"sm_{match[1]}" for document in documents.values() for entry in document["classes"]
@@ -265,7 +267,7 @@ def main():
             carry(options)
         else:
             run(options) if options.action == "run" else make(options)
-    except (Trouble, carrying.Trouble) as trouble:
+    except (Trouble, carrying.Trouble, runs.Trouble) as trouble:
         sys.exit(f"bench/bundle.py: {trouble}")
 
 

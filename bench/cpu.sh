@@ -5,13 +5,13 @@
 #              gates: what the tuner is judged by, regret regret-large first-calls flips busy
 #   --name     of the processor, one word: files are called cpu-NAME-... (zen5, emr16)
 #   --build    a release build (default: build/release)
-#   --results  where the files go (default: bench/results)
+#   --results  where the files go (default: build/results); `bench/runs.py add` puts them among the committed runs, as the step page does
 #   --threads  how many (default: all processors)
 # SPARSEK_MKL, SPARSEK_OPENBLAS, SPARSEK_BLIS and SPARSEK_ONEDNN name the libraries that take part. The steps amx and attention need python3 with PyTorch, the step page needs matplotlib. Where other
 # programs run, put `chrt -r 1` in front: then nothing else takes a core meanwhile. A failed step does not keep the others from running.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
-build=build/release results=bench/results name='' threads=$(nproc)
+build=build/release results=build/results name='' threads=$(nproc)
 steps=()
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -39,6 +39,9 @@ export OPENBLAS_THREAD_TIMEOUT=${OPENBLAS_THREAD_TIMEOUT:-20}
 failed=()
 
 run() { echo "== $*"; "$@" || failed+=("$step: $*"); }
+
+# The committed run of this name, where a step adds to it.
+earlier() { [ -e "$results/$1.json" ] || python3 bench/runs.py show "$1" --out "$results/$1.json" 2>/dev/null || true; }
 
 # race WHAT OPTIONS...: into cpu-NAME-WHAT.json.
 race() {
@@ -81,7 +84,10 @@ for step in "${steps[@]}"; do
             race "gemm-bf16-$size" --op gemm --m "$m" --n "$n" --k "$k" --dtype bf16 --only "$(own gemm_bf16_),onednn_gemm"
         done ;;
     bf16) run python3 bench/bf16.py --program "$build/sparsek" --out "$results/cpu-$name-bf16.json" ;;
-    amx) run python3 bench/amx.py --library "$build/libsparsek.so" --out "$results/cpu-$name-bf16.json" --rounds 11 --runs 8 --threads "$threads" ;;
+    amx)
+        earlier "cpu-$name-bf16"
+        run python3 bench/amx.py --library "$build/libsparsek.so" --out "$results/cpu-$name-bf16.json" --rounds 11 --runs 8 --threads "$threads"
+        ;;
     attention) run python3 bench/attention.py --library "$build/libsparsek.so" --out "$results/cpu-$name-attention.json" --threads "$threads" --rounds 15 ;;
     check)
         for op in spmm gemm sddmm; do
@@ -95,7 +101,10 @@ for step in "${steps[@]}"; do
     first-calls) run python3 bench/python/first_calls.py --budget-s 1 --json "$results/cpu-$name-first-calls.json" ;;
     flips) run python3 bench/python/flips.py --json "$results/cpu-$name-flips.json" ;;
     busy) run python3 bench/python/busy.py --json "$results/cpu-$name-busy.json" ;;
-    page) run python3 bench/performance.py ;;
+    page)
+        run python3 bench/runs.py add "$results"/cpu-*.json
+        run python3 bench/performance.py
+        ;;
     *) echo "unknown step $step (see --help)" >&2; exit 2 ;;
     esac
 done

@@ -5,7 +5,7 @@
 #              gates: what the tuner is judged by, regret regret-large first-calls flips
 #              one of checks: check check-small check-gemm check-attention check-attention-backward check-few attention-device
 #   --build    a release build (default: build/release)
-#   --results  where the files go (default: bench/results)
+#   --results  where the files go (default: build/results); `bench/runs.py add` puts them among the committed runs, as the steps page and proved do
 #   --limit-s  most seconds of each of the steps peers, training, gemm and small; the same command goes on where it stopped (default: 540)
 # The step tests goes on where it stopped, too, as long as the file PYTHON_TESTS_STATE is there (default: /tmp/sparsek-python-tests.json).
 # Needs python3 with PyTorch and Triton; the steps layers, decoder, bundle, examples, tests and attention-python need the Python package installed there, the step page needs matplotlib. The sentence
@@ -13,7 +13,7 @@
 set -uo pipefail
 self=$(realpath "$0")
 cd "$(dirname "$self")/.." || exit 2
-build=build/release results=bench/results device=cuda:0 limit=540
+build=build/release results=build/results device=cuda:0 limit=540
 steps=()
 while [ $# -gt 0 ]; do
     case "$1" in
@@ -44,6 +44,9 @@ run() {
     timeout -k 10 "$@" || failed+=("$step")
 }
 
+# The committed run of this name, where a step adds to it.
+earlier() { [ -e "$results/$1.json" ] || python3 bench/runs.py show "$1" --out "$results/$1.json" 2>/dev/null || true; }
+
 for step in "${steps[@]}"; do
     case "$step" in
     roofs) run 120 python3 bench/roofs.py --out "$results/$name-roofs.json" ;;
@@ -59,6 +62,7 @@ for step in "${steps[@]}"; do
         done
         ;;
     peers | training | gemm | small)
+        earlier "$name-$step"
         run $((limit + 60)) python3 bench/peers.py --suite "$step" --device "$device" --library "$library" --resume --stale --rounds 21 --limit-s "$limit" \
             --out "$results/$name-$step.json"
         ;;
@@ -70,7 +74,10 @@ for step in "${steps[@]}"; do
     attention-backward)
         run 200 python3 bench/attention_backward_gpu.py --library "$library" --device "$device" --limit-s 180 --out "$results/$name-attention-backward.json"
         ;;
-    layers) run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500 ;;
+    layers)
+        earlier "$name-layers"
+        run 560 python3 bench/python/layers.py --device cuda --json "$results/$name-layers.json" --add --limit-s 500
+        ;;
     decoder) run 560 python3 bench/python/decoder.py --device cuda --seconds 500 --json "$results/$name-decoder.json" --picture "docs/figures/decoder-$name.svg" ;;
     bundle) run 290 python3 bench/bundle.py run --program "$build/sparsek" --device "$device" --seconds 250 --budget 1 \
                 --decoder "--device cuda --layers 1 --rounds 3 --budget-s 1 --seconds 120" "$results/$name-bundle.json" ;;
@@ -117,10 +124,13 @@ for step in "${steps[@]}"; do
         run 220 python3 bench/proved.py run "$results/$name-proved-attention.json" --op attention --program "$build/sparsek" --device "$device" --seconds 200
         run 120 python3 bench/proved.py run "$results/$name-proved-attention-backward.json" --op attention_backward --program "$build/sparsek" --device "$device" \
             --seconds 100
+        run 10 python3 bench/runs.py add "$results/$name"-proved*.json
         run 10 python3 bench/proved.py table
         ;;
     proved-again) # what a change of sources has left without a live proof
+        earlier "$name-proved-again"
         run 560 python3 bench/proved.py again "$results/$name-proved-again.json" --program "$build/sparsek" --device "$device" --seconds 520
+        run 10 python3 bench/runs.py add "$results/$name-proved-again.json"
         run 10 python3 bench/proved.py table
         ;;
     check) run 560 "$build/sparsek" check --device "$device" --cases 2000 --json "$results/$name-check-2000.json" ;;
@@ -150,7 +160,10 @@ for step in "${steps[@]}"; do
             cat "${program%.py}.txt"
         done
         ;;
-    page) run 60 python3 bench/performance.py --results "$results" ;;
+    page)
+        run 60 python3 bench/runs.py add "$results"/gpu-*.json
+        run 60 python3 bench/performance.py
+        ;;
     *) echo "unknown step $step (see --help)" >&2; exit 2 ;;
     esac
 done

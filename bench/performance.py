@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Writes docs/performance.md, a page for each device in docs/performance/, the pictures in docs/figures/ and README.md's chart from the files in
-bench/results/; every number comes from one of them.
+"""Writes docs/performance.md, a page for each device in docs/performance/, the pictures in docs/figures/ and README.md's chart from the committed
+runs (bench/runs.py); every number comes from one of them.
 
     bench/performance.py              write all (the rooflines need matplotlib)
     bench/performance.py --check      fail if anything is older than the results (needs Python alone)
@@ -8,7 +8,7 @@ bench/results/; every number comes from one of them.
 matplotlib: Debian's or Ubuntu's python3-matplotlib, or `python3 -m venv build/venv && build/venv/bin/pip install matplotlib` and then
 `build/venv/bin/python bench/performance.py`.
 
-Files are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), fresh topologies (`bench_topologies`), roofs (`bench/roofs.py`), layers and
+Runs are told apart by what is in them: races (`sparsek bench`, `bench/peers.py`), regret, host costs (`bench_overhead`), fresh topologies (`bench_topologies`), roofs (`bench/roofs.py`), layers and
 tests of the Python package (`bench/python/layers.py`, `tests.py`), two builds (`bench/against.py`), layers of the crate burn-sparse (`bench/burn.py`), bfloat16 beside dense products (`bench/amx.py`). Races
 whose names differ only in a last `-b16`, `-2` are one group and one table; the first two words of a name are the device's (`gpu-h200-...`).
 """
@@ -30,7 +30,7 @@ from page.topics import group_lines
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 INTRO = """Every measurement on this device; [performance.md](../performance.md) has a selection and says how to read it.
-Made by `python3 bench/performance.py` from the files in [bench/results](../../bench/results); do not edit.
+Made by `python3 bench/performance.py` from the runs in [bench/results](../../bench/results/README.md); do not edit.
 
 - Rates count stored blocks only, for every contestant, the dense ones too. Dense-equivalent rates stand apart.
 - Contestants of one row ran in one process on the same data, in alternated rounds. A ratio is the median over the rounds; a contestant far
@@ -279,7 +279,7 @@ def main():
     try:
         files = read(options.results)
         if not files:
-            raise Trouble(f"{options.results}: no .json file is there")
+            raise Trouble(f"{options.results}: no run is there")
         texts = texts_of(files, options.out)
         front = readme.refreshed(options.readme.read_text(encoding="utf-8"), files) if options.readme else None
     except Trouble as problem:

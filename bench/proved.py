@@ -4,14 +4,14 @@
     bench/proved.py run OUT.json [--op spmm|sddmm|gemm|attention|attention_backward] [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
                                                     prove the candidates of every row over a list of problems, and export what came of it
     bench/proved.py export CACHE_FOLDER OUT.json    what an earlier run left in $SPARSEK_CACHE_DIR
-    bench/proved.py table [--check]                 src/backend/cuda/proof/proved.def from bench/results/*proved*.json; --check: fail where it is another
+    bench/proved.py table [--check]                 src/backend/cuda/proof/proved.def from the committed runs named *proved*; --check: fail where it is another
     bench/proved.py dead [--check]                  which entries of the table stand for nothing any more, and what the cards of share/bundle.db lack: an own
                                                     row without a live proof, a chosen candidate without one; --check: fail where a card lacks something
     bench/proved.py again OUT.json [--program build/release/sparsek] [--device cuda:0] [--seconds 500] [--jobs 6]
                                                     prove what the cards lack, on one of them, and add it to OUT.json; then `table` puts it into the table
     bench/proved.py carry OLD [NEW] [--renamed OLD_NAME=NEW_NAME] [--compile] [--dry-run]
                                                     what is proved in the tree OLD (a folder, or a revision) is proved in NEW (this one) where what runs is the
-                                                    same, though the sources differ: its entries in bench/results get NEW's hashes; then `table`
+                                                    same, though the sources differ: its entries in the committed runs get NEW's hashes; then `table`
 
 A candidate (its source and its tunables) enters the table where at least one of its programs was found good on that architecture and driver and none was
 found bad. An entry whose source has changed since stands for nothing: its hash is no candidate's any more. So a change of a row's sources wants `again`,
@@ -31,6 +31,7 @@ import time
 
 import carry as carrying
 import live_proofs
+import runs
 from carry import launches
 from carry.comparison import split_choice
 from live_proofs import Trouble
@@ -251,11 +252,10 @@ def tell_dead(check, bundle):
         raise Trouble("a card of the bundle lacks live proofs: on a GPU, bench/proved.py again OUT.json, then bench/proved.py table (bench/results/README.md)")
 
 
-def table_text(files):
-    """The table of some result files: what is good in any, and bad in none."""
+def table_text(documents):
+    """The table of some runs: what is good in any, and bad in none."""
     good, bad = {}, set()
-    for path in files:
-        document = json.loads(path.read_text(encoding="utf-8"))
+    for document in documents:
         bad.update(e["hash"] for e in document["refuted"])
         for e in document["proved"]:
             good[e["hash"], e["arch"], e["driver"] // 1000] = e["choice"]
@@ -267,7 +267,7 @@ def table_text(files):
 
 
 def table(results, out, check):
-    text = table_text(sorted(results.glob("*proved*.json")))
+    text = table_text(runs.read(results, "*proved*").values())
     if not check:
         out.write_text(text, encoding="utf-8")
     elif out.read_text(encoding="utf-8") != text:
@@ -277,7 +277,7 @@ def table(results, out, check):
 def carry(options):
     """Of what is refuted nothing is carried: it is proved again, or refuted again."""
     comparison = carrying.comparison_of(options)
-    documents = {path: json.loads(path.read_text(encoding="utf-8")) for path in sorted(options.results.glob("*proved*.json"))}
+    documents = runs.read(options.results, "*proved*")
     proved = [entry for document in documents.values() for entry in document["proved"]]
     refuted = {entry["hash"] for document in documents.values() for entry in document["refuted"]}
     problems = {op: options_of(op) + launches.MORE[op] for op in launches.MORE}
@@ -330,7 +330,7 @@ def act(options):
             carry(options)
         else:
             table(options.results, options.out, options.check)
-    except (Trouble, carrying.Trouble, OSError, ValueError, KeyError, subprocess.CalledProcessError) as trouble:
+    except (Trouble, carrying.Trouble, runs.Trouble, OSError, ValueError, KeyError, subprocess.CalledProcessError) as trouble:
         sys.exit(f"proved.py: {trouble}")
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The roofs of an NVIDIA GPU, as a plain program reaches them: memory and L2 bandwidth, the dense f16 rate, what a kernel costs in a graph.
 
-    bench/roofs.py --out bench/results/gpu-h200-roofs.json [--rounds 21]
+    bench/roofs.py --out gpu-h200-roofs.json [--rounds 21]
 
 Needs PyTorch with CUDA and Triton. Every measurement is a CUDA graph of several launches, timed by events; the figure is the median over the rounds.
 What fails is named under `failed` and left null.

@@ -1,9 +1,9 @@
 """Which evidence about a row holds for another tree: where what runs is the same in both, whatever became of the sources (comparison.py)."""
 
 import collections
-import json
 import pathlib
 
+import runs
 from program_text import Trouble
 
 from carry import launches
@@ -120,19 +120,19 @@ def comparison_of(options):
 
 
 def carry_all(comparison, options, documents, entries, arches, problems, refuted=frozenset()):
-    """Changes the entries of documents ({path: document}) and writes those that changed. problems: {op: [options]}. Prints what became of each row."""
+    """Changes the entries of documents ({name of a run: document}) and writes those that changed. problems: {op: [options]}. Prints what became of each row."""
     work = Carrying(comparison)
     live = [entry for entry in entries if entry.place["hash"] not in refuted]
     work.decide([(entry.choice, entry.place["hash"]) for entry in live], arches, problems, options.jobs)
-    before = {path: str(document) for path, document in documents.items()}
+    before = {name: str(document) for name, document in documents.items()}
     carried = sum(work.carry(entry.place, entry.choice) for entry in live)
     print(report(work.decided))
-    changed = [path for path, document in documents.items() if str(document) != before[path]]
-    for path in () if options.dry_run else changed:
-        path.write_text(json.dumps(documents[path], indent=1) + "\n", encoding="utf-8")
+    changed = {name: document for name, document in documents.items() if str(document) != before[name]}
+    if not options.dry_run:
+        runs.put(changed, options.results)
     print(
         f"{carried} of {len(entries)} entries carried from {comparison.old.commit}, {work.changed} of them with another hash; {work.dead} are dead there, "
         f"{len(entries) - len(live)} refuted"
     )
-    print("nothing is written" if options.dry_run or not changed else f"written: {', '.join(path.name for path in changed)}")
+    print("nothing is written" if options.dry_run or not changed else f"written: {', '.join(changed)}")
     return bool(changed) and not options.dry_run

@@ -14,7 +14,7 @@ def block(files):
     names = sorted({stem for stem, _, _ in files if stem in charts.OVERVIEW_FILES})
     return "\n".join(charts.shown("overview", charts.overview_words(files), "docs/figures") +
                      ["", *textwrap.wrap("Shorter is better; a bar with a notch is cut off. Each number is in " + ", ".join(f"`{name}`" for name in names) +
-                                         " of [bench/results](bench/results).", 140)])
+                                         " of [bench/results](bench/results/README.md).", 140)])
 
 
 def refreshed(text, files):

@@ -1,13 +1,11 @@
-"""Files of bench/results and the numbers in them."""
-import json
+"""The committed runs (bench/runs.py) and the numbers in them."""
 import math
 import re
 
+import runs
+from runs import Trouble
+
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
-
-
-class Trouble(Exception):
-    pass
 
 
 def kind_of(document):
@@ -46,17 +44,12 @@ def kind_of(document):
 
 
 def read(folder):
-    """Every file, by name: (stem, kind, document)."""
-    files = []
-    for path in sorted(folder.glob("*.json")):
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as problem:
-            raise Trouble(f"{path}: {problem}") from None
-        if not isinstance(document, dict) or document.get("schema") != 1:
-            raise Trouble(f"{path}: its schema is {document.get('schema') if isinstance(document, dict) else 'missing'}, not 1")
-        files.append((path.stem, kind_of(document), document))
-    return files
+    """Every run, by name: (name, kind, document)."""
+    documents = runs.read(folder)
+    for name, document in documents.items():
+        if document.get("schema") != 1:
+            raise Trouble(f"{folder}: the schema of {name} is {document.get('schema', 'missing')}, not 1")
+    return [(name, kind_of(document), document) for name, document in documents.items()]
 
 
 def device_of(stem):

@@ -10,7 +10,7 @@ from page.tables import table
 
 INTRO = """# Performance
 
-Made by `python3 bench/performance.py` from the files in [bench/results](../bench/results); do not edit.
+Made by `python3 bench/performance.py` from the runs in [bench/results](../bench/results/README.md); do not edit.
 """
 READING = """## How to read it
 

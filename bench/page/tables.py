@@ -3,6 +3,7 @@ import math
 import re
 
 from page.results import dense_rate, digits, ours_of, ratio_over_ours
+from runs import topic_of
 
 ELEVEN = {(4096, 4096, d, b) for d in (0.125, 0.5) for b in (32, 64, 128)} | {(8192, 8192, 0.125, b) for b in (32, 64, 128)} | {
     (4096, 512, 0.125, b) for b in (64, 128)}
@@ -173,7 +174,7 @@ def origin(stem, document):
     dates = sorted({str(r["date"]) for r in parts if r.get("date")} | {str(document.get("date") or "-")})
     date = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     versions = [f"{k} {v}" for k, v in (document.get("versions") or {}).items()] + ([f"driver {device['driver']}"] if device.get("driver") else [])
-    return [f"[{stem}](../../bench/results/{stem}.json)", date, ", ".join(f"`{c}`" for c in commits), f"`{cell(document.get('command', '-'))}`",
+    return [f"[{stem}](../../bench/results/{topic_of(stem)}.jsonl)", date, ", ".join(f"`{c}`" for c in commits), f"`{cell(document.get('command', '-'))}`",
             rounds(document), span(clocks if any(clocks) else [device.get("clocks_mhz")]), span(powers if any(powers) else [device.get("power_w")]), ", ".join(reasons) or "-",
             ", ".join(versions) or "-"]
 

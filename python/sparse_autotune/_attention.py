@@ -44,7 +44,7 @@ def has_gradients(q: Tensor, masked: bool) -> bool:
     """Whether sa.attention is the one to compute gradients. What stands in for PyTorch's functions asks here, and leaves the rest to them.
 
     On Hopper the kernel of depths from 16 to 128 is faster than PyTorch's choice. Elsewhere PyTorch's gradients are the faster ones where
-    nothing but causality hides keys; a mask of blocks they would multiply as a whole (bench/results/gpu-*-attention-backward*.json). For
+    nothing but causality hides keys; a mask of blocks they would multiply as a whole (runs gpu-*-attention-backward* of bench/results). For
     other types and depths sa.attention has a slow kernel only.
     """
     if q.device.type != "cuda":

@@ -14,7 +14,7 @@ import support
 
 MEASURING = ("test_bench", "test_check")
 LONG_S = 5  # a test of so many seconds is named at the end
-SCRIPTS = ("test_carry", "test_performance", "test_proved")  # tests of scripts, which no other build of the program changes
+SCRIPTS = ("test_carry", "test_performance", "test_proved", "test_runs")  # tests of scripts, which no other build of the program changes
 
 
 def run_file(name, options):

@@ -20,6 +20,7 @@ import bundle  # noqa: E402
 import carry  # noqa: E402
 import program_text  # noqa: E402
 import proved  # noqa: E402
+import runs  # noqa: E402
 from carry import cubins, launches, layouts, objects  # noqa: E402
 from carry.launches import Record  # noqa: E402
 from carry.trees import Tree  # noqa: E402
@@ -119,11 +120,12 @@ class Carried(Trees):
             {"hash": self.old.hash(*choice), "arch": "sm_90a", "driver": 13000, "choice": " ".join(choice).strip(), "programs": 1}
             for choice in choices or self.choices
         ]
-        path = self.at / "results" / "gpu-double-proved.json"
-        write(path, json.dumps({"proved": proved_ + list(more), "refuted": options.pop("refuted", [])}))
+        results = self.at / "results"
+        results.mkdir(exist_ok=True)
+        runs.put({"gpu-double-proved": {"proved": proved_ + list(more), "refuted": options.pop("refuted", [])}}, results)
         records = [recorded() if before is None else before, recorded() if after is None else after]
         comparison = carry.Comparison(self.old, new, renamed, compiles)
-        given = argparse.Namespace(results=path.parent, dry_run=options.get("dry_run", False), jobs=1)
+        given = argparse.Namespace(results=results, dry_run=options.get("dry_run", False), jobs=1)
         out = io.StringIO()
         with (
             mock.patch.object(carry, "comparison_of", lambda _: comparison),
@@ -132,7 +134,7 @@ class Carried(Trees):
             contextlib.redirect_stdout(out),
         ):
             proved.carry(given)
-        return json.loads(path.read_text())["proved"], out.getvalue()
+        return runs.read(results)["gpu-double-proved"]["proved"], out.getvalue()
 
     def hashes(self, tree, choices=None):
         return [tree.hash(*choice) for choice in choices or self.choices]
@@ -157,7 +159,7 @@ class Carried(Trees):
         entries, text = self.carry(new)
         self.check(new, entries, {0, 1, 2})
         self.assertEqual(entries[0]["carried"], {"from": self.old.hash(*self.choices[0]), "commit": "unknown"})
-        self.assertIn("written: gpu-double-proved.json", text)
+        self.assertIn("written: gpu-double-proved", text)
         self.assertIn("next: python3 bench/proved.py table", text)
 
     def test_a_dry_run(self):
@@ -259,12 +261,13 @@ class Carried(Trees):
         for new, wanted in ((same, same), (other, self.old)):
             with self.subTest(new=new.root.name):
                 candidates = [{"name": "fake_cpu", "params": "U=1", "hash": self.old.hash("fake_cpu", "U=1")}]
-                path = self.at / "results" / "cpu-double-bundle.json"
-                write(path, json.dumps({"classes": [{"key": "v=1;dev=cpu:Double:t2|m=1", "candidates": candidates}]}))
-                options = argparse.Namespace(results=path.parent, dry_run=False, jobs=1)
+                results = self.at / "results"
+                results.mkdir(exist_ok=True)
+                runs.put({"cpu-double-bundle": {"classes": [{"key": "v=1;dev=cpu:Double:t2|m=1", "candidates": candidates}]}}, results)
+                options = argparse.Namespace(results=results, dry_run=False, jobs=1)
                 with mock.patch.object(carry, "comparison_of", lambda _: carry.Comparison(self.old, new)), contextlib.redirect_stdout(io.StringIO()) as out:  # noqa: B023
                     bundle.carry(options)
-                self.assertEqual(json.loads(path.read_text())["classes"][0]["candidates"][0]["hash"], wanted.hash("fake_cpu", "U=1"))
+                self.assertEqual(runs.read(results)["cpu-double-bundle"]["classes"][0]["candidates"][0]["hash"], wanted.hash("fake_cpu", "U=1"))
                 self.assertIn("fake_cpu: 1 of 1 carried" if new is same else "machine code differs (src/backend/cpu/kernels/fake_cpu.c)", out.getvalue())
 
     def test_other_options_of_the_compiler(self):

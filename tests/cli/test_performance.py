@@ -1,5 +1,4 @@
 """docs/performance.md, the devices' pages and the charts are what bench/performance.py makes of the committed results; what it makes of a GPU's."""
-import json
 import pathlib
 import re
 import shutil
@@ -12,6 +11,9 @@ import support
 from support import HERE
 
 ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "bench"))
+import runs  # noqa: E402
+
 PEERS = {"triton_tuned": ("peer", 50.0, 1.25), "cublas_dense": ("dense", 160.0, 4.0), "cusparse_bsr": ("vendor", 1320.0, 33.0)}
 
 
@@ -84,10 +86,9 @@ class Performance(unittest.TestCase):
         shutil.copytree(ROOT / "docs" / "performance", self.folder / "performance")
         shutil.copy(ROOT / "docs" / "performance.md", self.page)
         self.assertEqual(self.here("--check").returncode, 0)
-        path = self.results / "cpu-zen3-regret-50.json"
-        changed = json.loads(path.read_text())
+        changed = runs.read(self.results)["cpu-zen3-regret-50"]
         changed["worst_regret"] = 0.5
-        path.write_text(json.dumps(changed))
+        runs.put({"cpu-zen3-regret-50": changed}, self.results)
         done = self.here("--check")
         self.assertEqual(done.returncode, 1)
         self.assertIn("is not what the results give", done.stderr)
@@ -132,9 +133,9 @@ class Performance(unittest.TestCase):
         self.results.mkdir()
         document = {"schema": 1, "results": [race(64, 1.5), race(128, 1.0)], "commit": "0123456789ab", "date": "2026-01-02T03:04:05Z", "command": "bench/peers.py",
                     "versions": {"torch": "2.11"}, "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"], "driver": "580"}}
-        (self.results / "gpu-h200-peers.json").write_text(json.dumps(document))
+        runs.put({"gpu-h200-peers": document}, self.results)
         roofs = {"schema": 1, "command": "bench/roofs.py", "device": {"name": "NVIDIA H200"}, "roofs": {"hbm_read_gbps": 4321.0, "l2_read_gbps": None}}
-        (self.results / "gpu-h200-roofs.json").write_text(json.dumps(roofs))
+        runs.put({"gpu-h200-roofs": roofs}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         page = self.device_page("gpu-h200")
         for text in ("**40.00** (430)", "50.00 (344, 1.50x)", "1320 (13.0, 33.0x)", "| `triton_tuned` | 1.22x | 1.00x | 1.50x | 2 of 11 |", "0123456789ab", "0x4", "408.0",
@@ -151,7 +152,7 @@ class Performance(unittest.TestCase):
         self.assertIn("cpu-gone.md has no results", self.here("--check").stderr)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         self.assertFalse(old.exists())
-        (self.results / "gpu-h200-broken.json").write_text("{")
+        (self.results / "broken.jsonl").write_text("{")
         self.assertEqual(self.here("--check").returncode, 2)
 
     def test_topics_and_targets(self):
@@ -166,7 +167,7 @@ class Performance(unittest.TestCase):
         alone["candidates"][0].update(sm_mhz=1755.0, power_w=698.4)
         document = {"schema": 1, "results": [peers, decode, variants("kinds", ("bf16", "B by columns"), 0.9), variants("patterns", ("banded", "power-law"), 1.1), alone],
                     "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
-        (self.results / "gpu-h200-peers.json").write_text(json.dumps(document))
+        runs.put({"gpu-h200-peers": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         page = self.device_page("gpu-h200")
         for text in ("## Targets", "| Triton's time over ours, the least of the eleven | >= 1.05x | 1.500x | b64 | 1 | yes |", "| Triton's time over ours, decoding, cold | >= 1x | 0.9000x | decode-t1-b128 | 1 | **no** |",
@@ -184,7 +185,7 @@ class Performance(unittest.TestCase):
                    training("experts_up", "experts", "experts-up-e2", {"cublas_each": 1.5, "grouped_mm": 0.8}, tokens=[16, 100], pattern="experts"),
                    variants("transposed", ("A transposed",), 0.9)]
         document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
-        (self.results / "gpu-h200-training.json").write_text(json.dumps(document))
+        runs.put({"gpu-h200-training": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         page = self.device_page("gpu-h200")
         for text in ("## Targets of training", "on all, block 64 | >= 0.5x | 0.5500x | sddmm-b64 | 1 of 4 | so far |", "on all, block 128 | >= 0.7x | 0.6250x | sddmm-b128 | 1 of 4 | **no** |",
@@ -202,7 +203,7 @@ class Performance(unittest.TestCase):
                    dense("gemm-grouped", (8192, 14336, 4096), {"grouped_mm": 1.3}, group_axis="rows", groups=8)]
         results[0]["candidates"].append({**candidate("grouped_mm", "peer", 0, {}, "failed"), "why": "it takes no such thing"})
         document = {"schema": 1, "results": results, "commit": "0123456789ab", "device": {"kind": "cuda", "name": "NVIDIA H200", "threads": None, "isa": ["sm_90a"]}}
-        (self.results / "gpu-h200-gemm.json").write_text(json.dumps(document))
+        runs.put({"gpu-h200-gemm": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         page = self.device_page("gpu-h200")
         for text in ("sixteen shapes | >= 1x | 0.9998x | the geometric mean | 2 of 16 | **no** |", "| cuBLASLt's time over ours, the least of the sixteen shapes | >= 0.97x | 0.9800x | gemm-8192x64x8192 | 2 of 16 | so far |",
@@ -216,7 +217,7 @@ class Performance(unittest.TestCase):
         self.results.mkdir()
         figures = {"plan_from_store_us": {"old": 15.3, "new": 12.3, "ratio": 0.804, "least": 0.79, "most": 0.83, "pairs": 12}}
         document = {"schema": 1, "against": "b09448d", "commit": "0123456", "device": {"kind": "cpu", "name": "x", "threads": 2}, "figures": figures}
-        (self.results / "cpu-x-against.json").write_text(json.dumps(document))
+        runs.put({"cpu-x-against": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         self.assertIn("a plan from a warm store, us | `0123456` against `b09448d` | 15.30 | 12.30 | 0.804x (0.790 to 0.830) |",
                       self.device_page("cpu-x"))
@@ -229,7 +230,7 @@ class Performance(unittest.TestCase):
             for one in result["candidates"][1:]:
                 one["kind"] = "dense"
             document = {"schema": 1, "results": [result], "device": {"kind": "cpu", "name": "x", "threads": 16, "isa": ["avx2"]}}
-            (self.results / f"cpu-x-spmm-f32-b{block}.json").write_text(json.dumps(document))
+            runs.put({f"cpu-x-spmm-f32-b{block}": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         drawn = (self.folder / "figures" / "cpu-light.svg").read_text()
         self.assertIn("SpMM, cpu-x, 16 threads", drawn)
@@ -243,7 +244,7 @@ class Performance(unittest.TestCase):
             result = training("sddmm", None, None, {"cublas_dense": over_dense}, block=block, dtype="f32", dtype_d="f32", cache="warm", layout_a="row")
             del result["topic"], result["case"]
             document = {"schema": 1, "results": [result], "device": {"kind": "cpu", "name": "x", "threads": 2, "isa": ["avx2"]}}
-            (self.results / f"cpu-x-sddmm-f32-b{block}.json").write_text(json.dumps(document))
+            runs.put({f"cpu-x-sddmm-f32-b{block}": document}, self.results)
         self.assertEqual(self.here("--no-figures").returncode, 0)
         self.assertIn("dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 | 2 | **no** |", self.device_page("cpu-x"))
         self.assertIn("| [cpu-x](performance/cpu-x.md) | SDDMM: rate on stored blocks over the dense rate, blocks of 32 and more | >= 0.75x | 0.7000x | SDDMM, block 64 |",

@@ -14,6 +14,7 @@ ROOT = HERE.parent.parent
 SCRIPT = ROOT / "bench" / "proved.py"
 sys.path.insert(0, str(SCRIPT.parent))
 import live_proofs  # noqa: E402
+import runs  # noqa: E402
 from live_proofs import Card, Choice, Proof  # noqa: E402
 
 ROWS = """SPK_KERNEL(SPK_SPMM, reference_cuda, SPK_KIND_REFERENCE, SPK_ISA_SM70, 0, false, NULL, NO_TUNABLES)
@@ -61,8 +62,9 @@ class Proved(unittest.TestCase):
         (self.at / "cubin" / "7.cubin").write_bytes(cached(b"kernel.cu -DX=1", b"ELF"))
         results = self.at / "results"
         results.mkdir()
-        out = results / "gpu-double-proved.json"
+        out = self.at / "gpu-double-proved.json"
         self.call("export", self.at, out)
+        runs.add(results, [out])
         document = json.loads(out.read_text())
         self.assertEqual([(e["choice"], e["programs"]) for e in document["proved"]], [("fake V=0", 2), ("fake V=1", 1), ("fake V=2", 1)])
         self.assertEqual(document["refuted"], [{"hash": b, "why": "it took the proving process with it"}])
@@ -72,7 +74,7 @@ class Proved(unittest.TestCase):
         self.assertEqual(lines, [f'SPK_PROVED("{a}", "sm_90a", 13) /* fake V=0 */', f'SPK_PROVED("{c}", "sm_80", 12) /* fake V=2 */'])
         self.call("table", "--check", "--results", results, "--out", table)
         document["proved"].pop()
-        out.write_text(json.dumps(document))
+        runs.put({"gpu-double-proved": document}, results)
         self.assertIn("run `python3 bench/proved.py table`", self.call("table", "--check", "--results", results, "--out", table, code=1).stderr)
 
     def test_an_empty_cache(self):
