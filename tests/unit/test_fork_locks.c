@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -111,11 +112,13 @@ static void a_context_that_another_thread_uses(void **state)
         assert_true(child >= 0);
         if (child == 0) {
             alarm(600);
-            _exit(multiplies(1) && multiplies(SIZES) ? 0 : 1);
+            if (!multiplies(1) || !multiplies(SIZES))
+                _exit(1);
+            raise(SIGKILL); /* not _exit: what the other thread held is nobody's here, and a leak checker would say so */
         }
         int status = -1;
         assert_int_equal(waitpid(child, &status, 0), child);
-        assert_int_equal(status, 0);
+        assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     }
     atomic_store(&over, 1);
     assert_int_equal(pthread_join(thread, NULL), 0);
