@@ -102,7 +102,7 @@ for step in "${steps[@]}"; do
     flips) run python3 bench/python/flips.py --json "$results/cpu-$name-flips.json" ;;
     busy) run python3 bench/python/busy.py --json "$results/cpu-$name-busy.json" ;;
     page)
-        run python3 bench/runs.py add "$results"/cpu-*.json
+        if compgen -G "$results/cpu-$name-*.json" >/dev/null; then run python3 bench/runs.py add "$results/cpu-$name"-*.json; fi
         run python3 bench/performance.py
         ;;
     *) echo "unknown step $step (see --help)" >&2; exit 2 ;;

@@ -161,7 +161,7 @@ for step in "${steps[@]}"; do
         done
         ;;
     page)
-        run 60 python3 bench/runs.py add "$results"/gpu-*.json
+        if compgen -G "$results/$name-*.json" >/dev/null; then run 60 python3 bench/runs.py add "$results/$name"-*.json; fi
         run 60 python3 bench/performance.py
         ;;
     *) echo "unknown step $step (see --help)" >&2; exit 2 ;;

@@ -95,7 +95,7 @@ def file_text(runs):
 
 
 def put(documents, folder=RESULTS, removed=()):
-    """Writes runs into the files of their topics, whole or not at all. documents: {name: document}"""
+    """Writes runs into the files of their topics, each file whole or not at all. documents: {name: document}"""
     for topic in sorted({topic_of(name) for name in (*documents, *removed)}):
         path = folder / f"{topic}.jsonl"
         runs = read_file(path) if path.exists() else {}
