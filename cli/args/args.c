@@ -117,6 +117,46 @@ bool args_read_cells(const char *text, args_cells *out)
     return true;
 }
 
+static const struct {
+    const char *word;
+    spk_scale scale;
+} scale_words[] = {{"tensor", {SPK_SCALE_ALL, SPK_SCALE_ALL}},
+                   {"row", {1, SPK_SCALE_ALL}},
+                   {"col", {SPK_SCALE_ALL, 1}},
+                   {"block", {ARGS_SCALE_BLOCK, ARGS_SCALE_BLOCK}}};
+
+bool args_read_scale(const char *text, spk_scale *out)
+{
+    int64_t v[2];
+    for (size_t i = 0; i < sizeof(scale_words) / sizeof(*scale_words); i++)
+        if (strcmp(text, scale_words[i].word) == 0) {
+            *out = scale_words[i].scale;
+            return true;
+        }
+    if (read_times(text, v, 2) != 2)
+        return false;
+    *out = (spk_scale){v[0], v[1]};
+    return true;
+}
+
+void args_scale_text(spk_scale scale, char *text, size_t size)
+{
+    char sides[2][24];
+    for (size_t i = 0; i < sizeof(scale_words) / sizeof(*scale_words); i++)
+        if (scale.rows == scale_words[i].scale.rows && scale.cols == scale_words[i].scale.cols) {
+            snprintf(text, size, "%s", scale_words[i].word);
+            return;
+        }
+    for (int i = 0; i < 2; i++) {
+        const int64_t side = i == 0 ? scale.rows : scale.cols;
+        if (side == SPK_SCALE_ALL)
+            snprintf(sides[i], sizeof(sides[i]), "all");
+        else
+            snprintf(sides[i], sizeof(sides[i]), "%lld", (long long)side);
+    }
+    snprintf(text, size, "%sx%s", sides[0], sides[1]);
+}
+
 int args_choice(const char *choices, const char *text)
 {
     int index = 0;
@@ -204,7 +244,7 @@ static int take_dtype(const args *a, const args_option *o, const char *text)
 {
     spk_dtype dtype = spk_dtype_from_name(text);
     char types[SPK_TYPE_LIST_TEXT];
-    spk_type_list(SPK_USE_VALUES, "and", types, sizeof types);
+    spk_type_list(SPK_USES_OF_VALUES, "and", types, sizeof types);
     if (dtype == SPK_DTYPE_DEFAULT || spk_type_of(dtype)->use == SPK_USE_PRODUCTS) {
         const char *near = args_nearest_dtype(text);
         return near ? wrong(a, "--%s: '%s' is no data type (%s are); did you mean %s?", o->name, text, types, near)
@@ -279,6 +319,10 @@ static int parse_value(const args *a, const args_option *o, const char *text)
         return args_read_cells(text, o->to)
                    ? ARGS_GO
                    : wrong(a, "--%s: '%s' is neither a number of 1 or more nor three of them, XxYxZ", o->name, text);
+    case ARGS_SCALE:
+        return args_read_scale(text, o->to)
+                   ? ARGS_GO
+                   : wrong(a, "--%s: '%s' is neither tensor, row, col or block nor the rows and columns of a tile, RxC", o->name, text);
     case ARGS_CHOICE: {
         int index = args_choice(o->values, text);
         if (index < 0)

@@ -28,6 +28,8 @@ const char *help_placeholder(const args_option *o)
         return "R[xC]";
     case ARGS_CELLS:
         return "X[xYxZ]";
+    case ARGS_SCALE:
+        return "TILE";
     case ARGS_DTYPE:
         return ARGS_DTYPES;
     case ARGS_PATTERN:
@@ -61,6 +63,8 @@ char *help_text(const args_option *o)
         return cli_format("%s; 0 to 2^63-1, 0x... too", o->help);
     if (o->kind == ARGS_BLOCK)
         return cli_format("%s; sides of 1 to 256", o->help);
+    if (o->kind == ARGS_SCALE)
+        return cli_format("%s; tensor, row, col, block, or a tile such as 1x128", o->help);
     if (o->kind == ARGS_PATTERN) {
         char *names = pattern_names(), *text = cli_format("%s; one of %s", o->help, names);
         free(names);

@@ -1,61 +1,90 @@
-/* Values one at a time. Halves from the definition: sign, exponent, mantissa. */
+/* Values one at a time. Those of 8 and 16 bits from the definition: sign, exponent, mantissa. */
 #include "cli/base/values.h"
 
 #include <math.h>
 
 #include "type/type.h"
 
-typedef struct half_format {
-    int bits, least; /* of the mantissa; the least exponent of a normal number */
-} half_format;
+/* A format of fewer than 32 bits: sign, exponent, mantissa. */
+typedef struct short_format {
+    int exponent_end, bits, least; /* bits below the sign; of the mantissa; the least exponent of a normal number */
+    bool has_infinity;             /* else only what is all ones is NaN, and what is too large becomes that */
+} short_format;
 
-static half_format format_of(spk_dtype dtype)
+static short_format format_of(spk_dtype dtype)
 {
     const spk_type *type = spk_type_of(dtype);
-    return (half_format){type->significand - 1, type->least_exponent};
+    return (short_format){8 * (int)type->bytes - 1, type->significand - 1, type->least_exponent, type->has_infinity};
 }
 
-static double get_half(half_format f, uint16_t half)
+/* The least pattern of bits that is no finite number, without the sign. */
+static int beyond(short_format f)
 {
-    int mantissa = half & ((1 << f.bits) - 1), exponent = (half & 0x7fff) >> f.bits, top = (1 << (15 - f.bits)) - 1;
-    double sign = half & 0x8000 ? -1 : 1;
-    if (exponent == top)
-        return mantissa ? (double)NAN : sign * (double)INFINITY;
+    const int all = (1 << f.exponent_end) - 1;
+    return f.has_infinity ? all - ((1 << f.bits) - 1) : all;
+}
+
+static double get_short(short_format f, int bits)
+{
+    const int size = bits & ((1 << f.exponent_end) - 1), mantissa = size & ((1 << f.bits) - 1), exponent = size >> f.bits;
+    const double sign = bits >> f.exponent_end ? -1 : 1;
+    if (size >= beyond(f))
+        return f.has_infinity && size == beyond(f) ? sign * (double)INFINITY : (double)NAN;
     return exponent == 0 ? sign * ldexp(mantissa, f.least - f.bits)
                          : sign * ldexp(mantissa + (1 << f.bits), exponent - 1 + f.least - f.bits);
 }
 
-static uint16_t put_half(half_format f, double x)
+static int put_short(short_format f, double x)
 {
-    int top = (1 << (15 - f.bits)) - 1, exponent = f.least;
-    uint16_t sign = signbit(x) ? 0x8000 : 0, infinity = (uint16_t)(top << f.bits);
-    double size = fabs(x);
+    int exponent = f.least;
+    const int sign = signbit(x) ? 1 << f.exponent_end : 0, end = beyond(f);
+    const double size = fabs(x);
     if (isnan(x))
-        return (uint16_t)(sign | infinity | 1 << (f.bits - 1));
+        return sign | end | (f.has_infinity ? 1 << (f.bits - 1) : 0);
     if (isinf(x))
-        return sign | infinity;
+        return sign | end;
     if (size > 0 && ilogb(size) > exponent)
         exponent = ilogb(size);
     /* in units of the last place; a carry into the next exponent comes out right in the bits */
-    double units = nearbyint(ldexp(size, f.bits - exponent)) + ldexp(exponent - f.least, f.bits);
-    return sign | (units >= infinity ? infinity : (uint16_t)units);
+    const double units = nearbyint(ldexp(size, f.bits - exponent)) + ldexp(exponent - f.least, f.bits);
+    return sign | (units >= end ? end : (int)units);
+}
+
+static int8_t put_whole(double x)
+{
+    return (int8_t)(isnan(x) ? 0 : fmax(fmin(nearbyint(x), 127), -128));
 }
 
 double value_get(spk_dtype dtype, const void *array, int64_t index)
 {
-    if (spk_dtype_bytes(dtype) == sizeof(double))
+    switch (spk_dtype_bytes(dtype)) {
+    case 8:
         return ((const double *)array)[index];
-    if (spk_dtype_bytes(dtype) == sizeof(float))
+    case 4:
         return (double)((const float *)array)[index];
-    return get_half(format_of(dtype), ((const uint16_t *)array)[index]);
+    case 2:
+        return get_short(format_of(dtype), ((const uint16_t *)array)[index]);
+    default:
+        return spk_type_is_whole(dtype) ? ((const int8_t *)array)[index] : get_short(format_of(dtype), ((const uint8_t *)array)[index]);
+    }
 }
 
 void value_put(spk_dtype dtype, void *array, int64_t index, double value)
 {
-    if (spk_dtype_bytes(dtype) == sizeof(double))
+    switch (spk_dtype_bytes(dtype)) {
+    case 8:
         ((double *)array)[index] = value;
-    else if (spk_dtype_bytes(dtype) == sizeof(float))
+        break;
+    case 4:
         ((float *)array)[index] = (float)value;
-    else
-        ((uint16_t *)array)[index] = put_half(format_of(dtype), value);
+        break;
+    case 2:
+        ((uint16_t *)array)[index] = (uint16_t)put_short(format_of(dtype), value);
+        break;
+    default:
+        if (spk_type_is_whole(dtype))
+            ((int8_t *)array)[index] = put_whole(value);
+        else
+            ((uint8_t *)array)[index] = (uint8_t)put_short(format_of(dtype), value);
+    }
 }

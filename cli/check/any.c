@@ -38,6 +38,9 @@ static void draw_field(random_state *r, const check_draft *draft, const spk_fiel
     case SPK_FIELD_HEADS:
         operation_put(field, given, random_chance(r, 0.5) ? 0 : random_between(r, 1, 5));
         break;
+    case SPK_FIELD_SCALE:
+        operation_put_scale(field, given, check_draw_scale(r, draft->spmm.dtype_a, draft->block_rows, draft->block_cols));
+        break;
     case SPK_FIELD_ITEMS:
     case SPK_FIELD_GROUPS:
     case SPK_FIELD_DTYPE:
@@ -59,6 +62,11 @@ static void draw_groups(random_state *r, const operation *op, operation_struct *
         return;
     operation_put(axis, given, random_between(r, 1, (int64_t)axis->high));
     operation_put(groups, given, random_chance(r, 0.7) ? random_between(r, 1, 6) : random_between(r, 7, 40));
+    for (int i = 0; i < op->info.field_count; i++) { /* no tile lies across groups */
+        const spk_scale tile = op->fields[i].kind == SPK_FIELD_SCALE ? operation_get_scale(&op->fields[i], given) : (spk_scale){0, 0};
+        if (tile.rows != 0)
+            operation_put_scale(&op->fields[i], given, (spk_scale){tile.rows == 1 ? 1 : SPK_SCALE_ALL, tile.cols == 1 ? 1 : SPK_SCALE_ALL});
+    }
 }
 
 void check_draw_any(random_state *r, const operation *op, const check_draft *draft, operation_struct *given)
@@ -73,7 +81,7 @@ void check_draw_any(random_state *r, const operation *op, const check_draft *dra
             continue;
         if (strcmp(field->name, OPERATION_GROUP_AXIS) == 0)
             continue;
-        if (same && field->kind != SPK_FIELD_SIZE)
+        if (same && field->kind != SPK_FIELD_SIZE && field->kind != SPK_FIELD_SCALE)
             operation_put(field, given, operation_get(same, &product));
         else
             draw_field(r, draft, field, given);

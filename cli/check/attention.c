@@ -6,6 +6,7 @@
 #include "cli/base/memory.h"
 #include "cli/base/values.h"
 #include "cli/check/draw.h"
+#include "type/type.h"
 
 /* Lengths beside multiples of a tile's height among them. */
 static int64_t draw_length(random_state *r)
@@ -66,7 +67,7 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
 {
     static const int64_t sharings[] = {1, 1, 2, 3, 4, 8};
     random_state *sizes = draft->sizes;
-    spk_attention a = {SPK_SIZED(spk_attention), .dtype = draft->spmm.dtype_a};
+    spk_attention a = {SPK_SIZED(spk_attention), .dtype = spk_type_is_scaled(draft->spmm.dtype_a) ? SPK_F32 : draft->spmm.dtype_a};
     a.queries = draw_length(sizes);
     a.keys = random_chance(sizes, 0.4) ? a.queries : draw_length(sizes);
     a.depth = draw_depth(r, gpu);

@@ -9,9 +9,10 @@
 #include "cli/check/check.h"
 #include "type/type.h"
 
+/* Whole numbers have no NaN: the largest stands for it. */
 static void write_element(spk_dtype dtype, void *array, int64_t index, double value)
 {
-    value_put(dtype, array, index, value);
+    value_put(dtype, array, index, isnan(value) && spk_type_is_whole(dtype) ? spk_type_of(dtype)->largest : value);
 }
 
 /* An array of NaN. */
@@ -31,7 +32,7 @@ static void *dense(random_state *r, const check_case *c, int which)
     for (int64_t item = 0; item < check_items(c, which); item++)
         for (int64_t i = 0; i < check_rows(a); i++)
             for (int64_t j = 0; j < a->cols; j++)
-                write_element(a->dtype, array, check_place(a, item, i, j), random_normal(r));
+                write_element(a->dtype, array, check_place(a, item, i, j), spk_type_spread(a->dtype) * random_normal(r));
     return array;
 }
 

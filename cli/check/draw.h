@@ -26,6 +26,9 @@ void check_draw_epilogue(random_state *t, random_state *r, spk_residual residual
 void check_draw_layouts(random_state *t, random_state *r, check_draft *draft);
 void check_align_lds(random_state *t, random_state *r, check_draft *draft);
 
+/* Tiles of scale factors, of a type that has them: often as large as these blocks. */
+spk_scale check_draw_scale(random_state *r, spk_dtype dtype, int64_t rows, int64_t cols);
+
 /* The description of an operation (and what of the draft differs for it), from a draft. */
 void check_draw_spmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);
 void check_draw_sddmm(random_state *r, bool gpu, check_draft *draft, operation_struct *given);

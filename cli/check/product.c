@@ -39,6 +39,34 @@ static void draw_dtypes(random_state *r, bool gpu, spk_spmm *s)
         s->compute = spk_type_reduced(dtype);
 }
 
+static int64_t draw_tile_side(random_state *r, int64_t block)
+{
+    static const int64_t usual[] = {SPK_SCALE_ALL, SPK_SCALE_ALL, 1, 1, 2, 5, 16, 32, 64, 128};
+    return random_chance(r, 0.3) ? block : usual[random_between(r, 0, 9)];
+}
+
+spk_scale check_draw_scale(random_state *r, spk_dtype dtype, int64_t rows, int64_t cols)
+{
+    if (!spk_type_is_scaled(dtype) || random_chance(r, 0.25))
+        return (spk_scale){0, 0};
+    if (random_chance(r, 0.3))
+        return (spk_scale){rows, cols};
+    return (spk_scale){draw_tile_side(r, rows), draw_tile_side(r, cols)};
+}
+
+/* Factors of eight bits, with scale factors or without. */
+static void draw_short(random_state *r, check_draft *c)
+{
+    static const spk_dtype types[] = {SPK_F8E4M3, SPK_F8E4M3, SPK_F8E5M2, SPK_INT8}, results[] = {SPK_F32, SPK_F16, SPK_BF16};
+    spk_spmm *s = &c->spmm;
+    const bool turned = s->trans_a == SPK_TRANS;
+    s->dtype_a = s->dtype_b = types[random_between(r, 0, 3)];
+    s->dtype_d = results[random_between(r, 0, 2)];
+    s->compute = SPK_DTYPE_DEFAULT;
+    s->scale_a = check_draw_scale(r, s->dtype_a, turned ? c->block_cols : c->block_rows, turned ? c->block_rows : c->block_cols);
+    s->scale_b = check_draw_scale(r, s->dtype_b, turned ? c->block_rows : c->block_cols, 16);
+}
+
 static int64_t whole_blocks(int64_t size, int64_t side)
 {
     int64_t count = (size + side / 2) / side;
@@ -145,6 +173,8 @@ static void draw_shape(random_state *r, bool gpu, check_draft *c)
     c->spmm.trans_a = random_chance(r, 0.35) ? SPK_TRANS : SPK_NO_TRANS;
     c->m = c->spmm.trans_a ? c->cols : c->rows;
     c->k = c->spmm.trans_a ? c->rows : c->cols;
+    if (!gpu && random_chance(r, 0.15))
+        draw_short(r, c);
 }
 
 static int64_t draw_aligned_ld(random_state *r, int64_t tight)

@@ -34,6 +34,8 @@ void check_draw_sddmm(random_state *r, bool gpu, check_draft *draft, operation_s
     draft->n = draft->cols;
     draft->k = draw_depth(r, gpu);
     sddmm.k = draft->k;
+    sddmm.scale_x = check_draw_scale(r, sddmm.dtype_x, draft->block_rows, 16);
+    sddmm.scale_y = check_draw_scale(r, sddmm.dtype_y, 16, draft->block_cols);
     sddmm.use_c = random_chance(r, 0.5);
     sddmm.ldy = draw_ld(r, sddmm.layout_y == SPK_ROW_MAJOR ? draft->cols : draft->k);
     draft->alias_c = sddmm.use_c && draft->alias_c;

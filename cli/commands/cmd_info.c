@@ -137,6 +137,8 @@ static const char *kind_name(const setting *s)
         return "dtype";
     case SPK_FIELD_REAL:
         return "real";
+    case SPK_FIELD_SCALE:
+        return "tile";
     case SPK_FIELD_SIZE:
     case SPK_FIELD_LAYOUT:
     case SPK_FIELD_BLOCK_LAYOUT:
@@ -154,7 +156,7 @@ static const char *kind_name(const setting *s)
 static bool is_always(const setting *s)
 {
     const bool only_where_set = s->kind == SPK_FIELD_STRIDE || s->kind == SPK_FIELD_BLOCK_LAYOUT || s->kind == SPK_FIELD_COUNT ||
-                                (s->kind == SPK_FIELD_CHOICE && s->value == 0);
+                                s->kind == SPK_FIELD_SCALE || (s->kind == SPK_FIELD_CHOICE && s->value == 0);
     return !only_where_set && !settings_is_of_groups(s);
 }
 

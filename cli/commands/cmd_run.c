@@ -78,6 +78,8 @@ static const char *why_unknown(const char *option)
             continue;
         if (kind == SPK_FIELD_LAYOUT || kind == SPK_FIELD_BLOCK_LAYOUT || kind == SPK_FIELD_LD)
             return "'run' reads the inputs from files, and lays them as it needs them";
+        if (kind == SPK_FIELD_SCALE)
+            return "'run' takes no scale factors";
         return "'run' computes one item of one head, whole, from files; a mask is the blocks of --at FILE";
     }
     return NULL;

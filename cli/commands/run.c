@@ -146,11 +146,18 @@ bool run_is_line(const spk_operand_info *operand)
     return strncmp(operand->extents, "1 x ", 4) == 0;
 }
 
+/* Scale factors, which no file gives here. */
+static bool is_factors(const spk_operand_info *operand)
+{
+    return strcmp(operand->extents, "factors") == 0;
+}
+
 int run_required(const operation *op, int operands[OPERATION_MOST_ARRAYS])
 {
     int count = 0;
     for (int i = 0; i < op->info.operand_count; i++)
-        if (op->operands[i].role == SPK_ROLE_IN && !run_is_line(&op->operands[i]) && !operation_field(op, SPK_FIELD_PART, i))
+        if (op->operands[i].role == SPK_ROLE_IN && !run_is_line(&op->operands[i]) && !is_factors(&op->operands[i]) &&
+            !operation_field(op, SPK_FIELD_PART, i))
             operands[count++] = i;
     return count;
 }

@@ -207,6 +207,10 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
     if (groups_given == 1)
         return cli_fail(app, code, "%s%s--%s goes with --%s", at, colon, of_groups->option,
                         of_groups->kind == SPK_FIELD_GROUPS ? "group-axis" : "groups");
+    for (int i = 0; i < settings_count(); i++)
+        if (settings_at(i)->kind == SPK_FIELD_SCALE && f->set[i].scale.rows == ARGS_SCALE_BLOCK && !problem_has_pattern(f))
+            return cli_fail(app, code, "%s%s--%s block: there is no pattern whose blocks these could be; say RxC", at, colon,
+                            settings_at(i)->option);
     bool batch = false;
     for (int i = 0; i < settings_count(); i++)
         batch = batch || (settings_at(i)->kind == SPK_FIELD_ITEMS && f->set[i].whole > 1);

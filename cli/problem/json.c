@@ -58,9 +58,10 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     const spk_field_info *field = settings_field(s, p->op);
     if (!field || field->terms)
         return;
-    const int64_t value = s->kind == SPK_FIELD_REAL ? 0 : operation_get(field, &p->given);
+    const int64_t value = s->kind == SPK_FIELD_REAL || s->kind == SPK_FIELD_SCALE ? 0 : operation_get(field, &p->given);
     int length;
     double real;
+    char tile[64];
     switch (s->kind) {
     case SPK_FIELD_DTYPE:
         json_put(o, s->key, json_string(spk_dtype_name(problem_dtype(p, s))));
@@ -83,6 +84,11 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     case SPK_FIELD_REAL:
         memcpy(&real, p->given.bytes + field->offset, sizeof(real));
         json_put(o, s->key, json_number(real));
+        break;
+    case SPK_FIELD_SCALE:
+        args_scale_text(operation_get_scale(field, &p->given), tile, sizeof(tile));
+        if (operation_get_scale(field, &p->given).rows)
+            json_put(o, s->key, json_text(tile));
         break;
     case SPK_FIELD_SIZE:
     case SPK_FIELD_LAYOUT:
@@ -132,6 +138,7 @@ typedef enum field_kind {
     FIELD_BLOCK,
     FIELD_SIDE,
     FIELD_CELLS,
+    FIELD_SCALE,
     FIELD_PATTERN,
     FIELD_TEXT,
     FIELD_TOKENS,
@@ -269,6 +276,8 @@ static bool take_field(const json_t *value, const field *f, problem_flags *flags
             return true;
         }
         return text && args_read_cells(text, &flags->cells);
+    case FIELD_SCALE:
+        return text && args_read_scale(text, f->to);
     case FIELD_PATTERN:
         return text && take_pattern(text, flags);
     case FIELD_TOKENS:
@@ -334,6 +343,8 @@ static char *allowed(const field *f, const char *text)
         break;
     case FIELD_BLOCK:
         return cli_format("64 or \"64x32\", sides of 1 to 256");
+    case FIELD_SCALE:
+        return cli_format("\"tensor\", \"row\", \"col\", \"block\" or a tile such as \"1x128\"");
     case FIELD_CELLS:
         return cli_format("20 or \"20x10x10\", each 1 or more");
     case FIELD_TOKENS:
@@ -363,8 +374,8 @@ static field field_of(const setting *s, setting_value *value)
     static const struct {
         args_kind from;
         field_kind to;
-    } kinds[] = {
-        {ARGS_FLAG, FIELD_BOOL}, {ARGS_CHOICE, FIELD_CHOICE}, {ARGS_DTYPE, FIELD_DTYPE}, {ARGS_INT, FIELD_INT}, {ARGS_REAL, FIELD_REAL}};
+    } kinds[] = {{ARGS_FLAG, FIELD_BOOL}, {ARGS_CHOICE, FIELD_CHOICE}, {ARGS_DTYPE, FIELD_DTYPE},
+                 {ARGS_INT, FIELD_INT},   {ARGS_REAL, FIELD_REAL},     {ARGS_SCALE, FIELD_SCALE}};
     field made = {s->key, FIELD_TEXT, value, s->choices, settings_args_kind(s) == ARGS_INT ? (double)settings_least(s) : s->low, s->high};
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
         if (kinds[i].from == settings_args_kind(s))

@@ -178,6 +178,18 @@ void operation_put_real(const spk_field_info *field, operation_struct *problem, 
     memcpy(problem->bytes + field->offset, &value, sizeof(value));
 }
 
+void operation_put_scale(const spk_field_info *field, operation_struct *problem, spk_scale value)
+{
+    memcpy(problem->bytes + field->offset, &value, sizeof(value));
+}
+
+spk_scale operation_get_scale(const spk_field_info *field, const operation_struct *problem)
+{
+    spk_scale value;
+    memcpy(&value, problem->bytes + field->offset, sizeof(value));
+    return value;
+}
+
 void *operation_pointer(const operation *op, const operation_struct *given, int operand)
 {
     void *pointer;

@@ -58,6 +58,9 @@ void operation_put(const spk_field_info *field, operation_struct *problem, int64
 
 void operation_put_real(const spk_field_info *field, operation_struct *problem, double value);
 
+void operation_put_scale(const spk_field_info *field, operation_struct *problem, spk_scale value);
+spk_scale operation_get_scale(const spk_field_info *field, const operation_struct *problem);
+
 void *operation_pointer(const operation *op, const operation_struct *given, int operand);
 void operation_set_pointer(const operation *op, operation_struct *given, int operand, const void *pointer);
 void operation_set_scalar(const operation *op, operation_struct *given, int scalar, double value);

@@ -245,6 +245,8 @@ args_kind settings_args_kind(const setting *s)
         return ARGS_INT;
     if (s->kind == SPK_FIELD_REAL)
         return ARGS_REAL;
+    if (s->kind == SPK_FIELD_SCALE)
+        return ARGS_SCALE;
     return s->kind == SPK_FIELD_DTYPE && strncmp(s->choices, "default|", 8) != 0 ? ARGS_DTYPE : ARGS_CHOICE;
 }
 
@@ -256,7 +258,10 @@ int64_t settings_least(const setting *s)
 bool settings_is_given(const setting *s, const setting_value *value)
 {
     const args_kind kind = settings_args_kind(s);
-    return kind == ARGS_INT ? value->whole > settings_least(s) : kind == ARGS_REAL ? value->real != 0 : value->index != 0;
+    return kind == ARGS_INT     ? value->whole > settings_least(s)
+           : kind == ARGS_REAL  ? value->real != 0
+           : kind == ARGS_SCALE ? value->scale.rows != 0
+                                : value->index != 0;
 }
 
 bool settings_is_of_groups(const setting *s)

@@ -24,6 +24,7 @@ typedef union setting_value {
     spk_dtype dtype;
     int64_t whole;
     double real;
+    spk_scale scale;
 } setting_value;
 
 /* A size: from the pattern, or a field of the description. */

@@ -76,6 +76,12 @@ static void append_setting(char **text, const problem_flags *f, const problem *p
     case ARGS_REAL:
         append(text, cli_format(" --%s %.17g", s->option, value->real));
         break;
+    case ARGS_SCALE: {
+        char tile[64];
+        args_scale_text(value->scale, tile, sizeof(tile));
+        append(text, cli_format(" --%s %s", s->option, tile));
+        break;
+    }
     case ARGS_DTYPE:
         if (index == first || problem_dtype(p, s) != problem_dtype(p, settings_at(first)))
             append(text, cli_format(" --%s %s", s->option, spk_dtype_name(problem_dtype(p, s))));
@@ -155,6 +161,11 @@ static char *own_words(const problem *p)
             append(&text, cli_format(", %s", f->option));
         else if (f->kind == SPK_FIELD_COUNT && value)
             append(&text, cli_format(", %s %lld", f->option, (long long)value));
+        else if (f->kind == SPK_FIELD_SCALE && operation_get_scale(f, &p->given).rows != 0) {
+            char tile[64];
+            args_scale_text(operation_get_scale(f, &p->given), tile, sizeof(tile));
+            append(&text, cli_format(", %s %s", f->option, tile));
+        }
     }
     return text;
 }

@@ -108,10 +108,11 @@ typedef enum spk_dtype {
     SPK_F64 = 2,
     SPK_F16 = 3,
     SPK_BF16 = 4,
-    SPK_F8E4M3 = 5,
-    SPK_F8E5M2 = 6,
-    SPK_TF32 = 7, /* a compute type only */
-    SPK_INT32 = 8 /* of offsets only */
+    SPK_F8E4M3 = 5, /* of A and B; D is f32, f16 or bf16. No infinity: what is too large is NaN */
+    SPK_F8E5M2 = 6, /* likewise, with infinities */
+    SPK_TF32 = 7,   /* a compute type only */
+    SPK_INT32 = 8,  /* of offsets and of sums only */
+    SPK_INT8 = 9    /* of A and B; D is f32, f16 or bf16 */
 } spk_dtype;
 
 /* Which elements of a matrix lie side by side: those of a row, or those of a column. */
@@ -355,10 +356,20 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 /* The stride of an input of a batch that all items share. */
 #define SPK_STRIDE_SHARED (-1)
 
+/* Scale factors of a matrix of f8e4m3, f8e5m2 or i8: each of its elements stands for itself times the factor that covers it. Factors are
+ * float32, one for each tile of rows x cols elements, contiguous, row by row of tiles; what hangs over at an edge has one, too. {1,
+ * SPK_SCALE_ALL}: one a row; {SPK_SCALE_ALL, SPK_SCALE_ALL}: one for all; {0, 0}: none, all are 1. Where tiles of SpMM's A are as large as
+ * the pattern's blocks, there is one factor for each stored block, in the order of col_indices. With a batch, or groups, in which the
+ * matrix has arrays of its own, so have the factors, one after another. */
+typedef struct spk_scale {
+    int64_t rows, cols;
+} spk_scale;
+#define SPK_SCALE_ALL (-1)
+
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
  * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and
- * B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. */
+ * B f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8 (one for both); D the same, or f32 for f16 and bf16; f32, f16 or bf16 for those of 8 bits. */
 typedef struct spk_spmm {
     size_t struct_size;
     spk_operation operation; /* SPK_SPMM */
@@ -385,6 +396,7 @@ typedef struct spk_spmm {
     /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
      * one for all */
     int64_t stride_r, stride_p;
+    spk_scale scale_a, scale_b; /* of op(A) and of B */
 } spk_spmm;
 
 /* The arrays of one run of SpMM, and its scalars. */
@@ -405,7 +417,8 @@ typedef struct spk_spmm_args {
      * of it that the plan needs are shared with no array of the run */
     void *workspace;
     size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
+    const void *scale_a, *scale_b; /* with scale_a, scale_b of the problem: float32 */
 } spk_spmm_args;
 
 /* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with
@@ -417,8 +430,8 @@ typedef struct spk_spmm_args {
 /* D = alpha * (X[M,K] Y[K,N] at the stored blocks) + beta * C
  * with M = rows, N = cols of the pattern; D and C are arrays of values: nnzb * block_rows * block_cols elements in the order of
  * col_indices. What of an edge block lies beyond M or N is written as zero, and not read from C. The gradient of SpMM by its values: X =
- * dL/dD, Y = B^T. Dtypes: X and Y f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. Accumulation is in float32
- * (float64 for float64). */
+ * dL/dD, Y = B^T. Dtypes as of SpMM, X and Y for A and B. Accumulation is in float32 (float64 for float64; whole numbers are summed
+ * exactly). */
 typedef struct spk_sddmm {
     size_t struct_size;
     spk_operation operation; /* SPK_SDDMM */
@@ -434,6 +447,7 @@ typedef struct spk_sddmm {
     int64_t ldx, ldy;                               /* 0: tight */
     int64_t batch;                                  /* items: products of one pattern, each with arrays of its own; 0: 1 */
     int64_t stride_x, stride_y, stride_c, stride_d; /* elements from one item to the next; 0: tight; X, Y, C: SPK_STRIDE_SHARED */
+    spk_scale scale_x, scale_y;                     /* of X and Y */
 } spk_sddmm;
 
 /* The arrays of one run of SDDMM, and its scalars. */
@@ -449,14 +463,15 @@ typedef struct spk_sddmm_args {
     double beta;     /* finite with use_c; 0 never reads c */
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
+    const void *scale_x, *scale_y; /* with scale_x, scale_y of the problem: float32 */
 } spk_sddmm_args;
 
 /* ------------------------------------------------------------------------------------------------ GEMM */
 
 /* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N].
  * All matrices are dense: there is no pattern, and the calls that take one get NULL. D may be C. Accumulation is in float32 (float64 for
- * float64). Dtypes: A and B f32, f64, f16 or bf16 (one for both); D the same, or f32 for f16 and bf16. With K = 0 the product is 0. */
+ * float64). Dtypes as of SpMM. With K = 0 the product is 0. */
 typedef struct spk_gemm {
     size_t struct_size;
     spk_operation operation;   /* SPK_GEMM */
@@ -485,7 +500,8 @@ typedef struct spk_gemm {
     /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
      * one for all */
     int64_t stride_r, stride_p;
-    int64_t groups; /* pieces that the product is cut into along group_axis; 0: none. See below */
+    int64_t groups;             /* pieces that the product is cut into along group_axis; 0: none. See below */
+    spk_scale scale_a, scale_b; /* of op(A) and op(B). Along the axis that groups cut a factor is of one element, or of all */
 } spk_gemm;
 
 /* Groups: the product is cut along an axis at args.offsets, `groups` int32 (on the context's device, like all arrays): where each group
@@ -517,7 +533,8 @@ typedef struct spk_gemm_args {
     double beta;          /* finite with use_c; 0 never reads c */
     void *workspace;      /* as in spk_spmm_args */
     size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
+    const void *scale_a, *scale_b; /* with scale_a, scale_b of the problem: float32 */
 } spk_gemm_args;
 
 /* ------------------------------------------------------------------------------------------------ attention */
@@ -847,7 +864,8 @@ typedef enum spk_field_kind {
     SPK_FIELD_GROUPS = 12,      /* int64_t: how many pieces the product is cut into; 0: none */
     SPK_FIELD_HEADS = 13,       /* int64_t: matrices in an item of `operand`, and of those that are to be like it; 0: 1 */
     SPK_FIELD_HEAD_STRIDE = 14, /* int64_t: of `operand`, from one head of an item to the next */
-    SPK_FIELD_COUNT = 15        /* int64_t: a number of something else, >= 0 */
+    SPK_FIELD_COUNT = 15,       /* int64_t: a number of something else, >= 0 */
+    SPK_FIELD_SCALE = 16        /* spk_scale: the tile of `operand` that a scale factor covers */
 } spk_field_kind;
 
 /* A field of a problem: a member of its struct, what it means, what it may be. */

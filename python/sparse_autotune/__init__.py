@@ -20,6 +20,7 @@ from ._peft import register_with_peft
 from ._pruner import BlockPruner
 from ._race import benchmark_attention
 from ._report import Inspection, Report
+from ._scaled import scaled_matmul
 from ._sdpa import scaled_dot_product_attention
 from ._transformers import register_with_transformers, set_block_mask
 from ._tuning import benchmark, explain, inspect, tune
@@ -65,6 +66,7 @@ __all__ = [
     "register_with_peft",
     "register_with_transformers",
     "scaled_dot_product_attention",
+    "scaled_matmul",
     "sddmm",
     "set_block_mask",
     "set_options",

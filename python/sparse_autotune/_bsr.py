@@ -46,7 +46,7 @@ class BSR:
             raise TypeError("row_offsets, col_indices, values: must be dense tensors, not nested ones")
         if values.dim() < 3:
             raise ValueError(f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
-        check_dtype("values", values.dtype)
+        check_dtype("values", values.dtype, FACTORS)
         if not (1 <= values.shape[-2] <= 256 and 1 <= values.shape[-1] <= 256):
             raise ValueError(f"values: blocks must be 1 to 256 high and wide, not {list(values.shape[-2:])}")
         if not isinstance(shape, (tuple, list)) or len(shape) != 2 or not (_is_size(shape[0]) and _is_size(shape[1])):
@@ -398,10 +398,11 @@ _HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
 _NORMS = ("l1", "l2", "max")
 _ENTRIES_AT_ONCE = 1 << 22  # of which norms are computed in one go: what float64 takes of memory
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+FACTORS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)  # of scaled_matmul
 
 
-def check_dtype(name: str, dtype: Any) -> None:
-    if dtype not in DTYPES:
+def check_dtype(name: str, dtype: Any, more: tuple[torch.dtype, ...] = ()) -> None:
+    if dtype not in DTYPES and dtype not in more:
         given = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else repr(dtype)
         raise TypeError(f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {given}")
 

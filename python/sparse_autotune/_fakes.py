@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._bsr import DTYPES
+from ._bsr import DTYPES, FACTORS
 from ._dense import cut_dim, result_dtype
 from ._ops import ACTIVATION_SHIFT, BOTTOM_RIGHT, CAUSAL, DYNAMIC, FACTOR, FINITE, RIGHT, ROWS_FIRST, TF32, TOP_LEFT, TRANS, WHOLE, WIDE
 
@@ -226,6 +226,43 @@ def _raw_gemm(a, b, bias, residual, offs, flags):
 @torch.library.register_fake("sparse_autotune::_gemm_out")
 def _raw_gemm_out(a, b, bias, residual, flags, out):
     _check_out(out, a, _gemm_shape(a, b, bias, residual, None, flags), result_dtype(a, flags))
+
+
+# ------------------------------------------------------------------------------------------------ scaled
+
+
+def _scaled_dtype(result: int) -> torch.dtype:
+    _require(result in (0, 1, 2), f"result: {result} is none of 0 (float32), 1 (float16) and 2 (bfloat16)")
+    return (torch.float32, torch.float16, torch.bfloat16)[result]
+
+
+def _check_factors(name: str, tensor: Tensor) -> None:
+    _require(tensor.dtype in FACTORS, f"{name}: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not {_name(tensor.dtype)}")
+
+
+@torch.library.register_fake("sparse_autotune::scaled_spmm")
+def _scaled_spmm(
+    values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
+):
+    _check_flags(flags, _OF_SPMM)
+    _check_factors("values", values)
+    _check_dtype("dense", dense, "values", values)
+    _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, scale_a=scale_a, scale_b=scale_b, bias=bias)
+    _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
+    right = bool(flags & RIGHT)
+    m = cols if bool(flags & TRANS) != right else rows
+    shape = [dense.shape[-2], m] if right else [m, dense.shape[-1]]
+    return dense.new_empty(shape, dtype=_scaled_dtype(result))
+
+
+@torch.library.register_fake("sparse_autotune::scaled_gemm")
+def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result):
+    _check_flags(flags, _OF_GEMM)
+    _check_factors("a", a)
+    _check_dtype("b", b, "a", a)
+    _check_devices("a", a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias)
+    _require(a.shape[-1] == b.shape[-2], f"b: its shape is {list(b.shape)}; the product needs {a.shape[-1]} rows, as a has columns")
+    return a.new_empty([a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
 
 
 # ------------------------------------------------------------------------------------------------ attention

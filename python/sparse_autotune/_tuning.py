@@ -19,6 +19,7 @@ from ._gemm import gemm
 from ._matmul import as_bsr, as_pattern, matmul
 from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
+from ._scaled import is_scaled, parts_of
 
 _TUNE, _EXPLAIN, _RACE, _FRESH = 0, 1, 3, 4
 _MOST_ROUNDS = 100_000
@@ -79,9 +80,26 @@ def _dense_parts(a: Tensor, b: Tensor, offs: Any, flags: int) -> tuple[Any, ...]
 
 
 def _call(
-    operands: tuple[Any, ...], action: int, rounds: int, progress: bool | None, transpose: bool, assume_finite: bool, offs: Any = None
+    operands: tuple[Any, ...],
+    action: int,
+    rounds: int,
+    progress: bool | None,
+    transpose: bool,
+    assume_finite: bool,
+    offs: Any = None,
+    scaling: dict[str, Any] | None = None,
 ) -> dict[str, Any] | None:
     flags = FINITE if assume_finite else 0
+    if len(operands) == 2 and is_scaled(*operands):
+        of_scales = dict.fromkeys(("scale_a", "scale_b", "tile_a", "tile_b"), None)
+        given = {**of_scales, "out_dtype": torch.float32, **(scaling or {})}
+        if set(given) - {*of_scales, "out_dtype"}:
+            raise TypeError(f"scaling: has {', '.join(sorted(set(given) - {*of_scales, 'out_dtype'}))}; it takes {', '.join(of_scales)} and out_dtype")
+        name, parts = parts_of(*operands, flags | (TRANS if transpose else 0), bias=None, **given)
+        with torch.no_grad(), _progress(progress):
+            return json.loads(getattr(torch.ops.sparse_autotune, f"_report_{name}")(*parts, action, rounds))
+    if scaling is not None:
+        raise TypeError("scaling: is of operands of float8_e4m3fn, float8_e5m2 or int8")
     if offs is not None and not _is_dense_product(*operands):
         raise TypeError("offs: groups are of dense operands, (A, B)")
     if len(operands) == 3:
@@ -116,25 +134,32 @@ def _call(
 
 
 def tune(
-    *operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None, fresh: bool = False, progress: bool | None = None
+    *operands: Any,
+    transpose: bool = False,
+    assume_finite: bool = False,
+    offs: Tensor | None = None,
+    scaling: dict[str, Any] | None = None,
+    fresh: bool = False,
+    progress: bool | None = None,
 ) -> Report:
     """Tunes the product A B (or with three operands sddmm(pattern, X, Y)) as its first call would, and tells what was found.
 
-    Two dense operands are those of gemm, or with offs of grouped_gemm. Where the class of problems is known, that is what the store has;
+    Two dense operands are those of gemm, or with offs of grouped_gemm; those of eight bits are scaled_matmul's, with its scale_a, scale_b,
+    tile_a, tile_b and out_dtype in scaling. Where the class of problems is known, that is what the store has;
     fresh: measure again. Operands and flags as of matmul and sddmm; only their shapes, types and layouts count. progress: a tqdm bar; by
     default on a terminal.
     """
-    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite, offs)
+    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite, offs, scaling)
     assert found is not None
     return Report(found)
 
 
-def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None) -> Report:
+def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False, offs: Tensor | None = None, scaling: dict[str, Any] | None = None) -> Report:
     """What the store knows of the product A B, sparse or dense, or sddmm(pattern, X, Y); operands as of tune.
 
     Measures nothing. While calls try the class in place it tells how far they are (origin). LookupError where its class was never tuned.
     """
-    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite, offs)
+    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite, offs, scaling)
     if found is None:
         raise LookupError("the store does not know this class of problems; tune it first")
     return Report(found)

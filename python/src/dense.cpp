@@ -117,6 +117,24 @@ void fill_strides(Dense *call)
     p.stride_r = p.residual != SPK_RESIDUAL_NONE ? stride_of(call->residual) : 0;
 }
 
+/* As given, factors are those of a and of b. */
+void scale(Dense *call, const Scaling &scaling)
+{
+    spk_gemm &p = call->problem;
+    if (call->offsets || call->a.batch > 1 || call->b.batch > 1)
+        refuse("scale_a: a product with scale factors has neither groups nor a batch");
+    if (scaling.a) {
+        call->scale_a = factors_of("scale_a", *scaling.a, call->a.tensor, "a", scaling.tile_a, p.m, p.k, false);
+        p.scale_a = scaling.tile_a;
+        call->args.scale_a = call->scale_a->const_data_ptr();
+    }
+    if (scaling.b) {
+        call->scale_b = factors_of("scale_b", *scaling.b, call->a.tensor, "a", scaling.tile_b, p.k, p.n, false);
+        p.scale_b = scaling.tile_b;
+        call->args.scale_b = call->scale_b->const_data_ptr();
+    }
+}
+
 int32_t result_dtype(const Tensor &a, int64_t flags)
 {
     static const int32_t f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16(), f32 = aoti_torch_dtype_float32();
@@ -127,7 +145,7 @@ int32_t result_dtype(const Tensor &a, int64_t flags)
 } // namespace
 
 Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
-               const std::optional<Tensor> &offsets, int64_t flags)
+               const std::optional<Tensor> &offsets, int64_t flags, const Scaling *scaling)
 {
     check_flags(flags, FLAGS_OF_GEMM);
     Dense call;
@@ -135,13 +153,13 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     const int32_t dtype = dtype_of(a);
     p = spk_sized<spk_gemm>();
     call.args = spk_sized<spk_gemm_args>();
-    p.dtype_a = p.dtype_b = library_dtype("a", dtype);
+    p.dtype_a = p.dtype_b = scaling ? factor_dtype("a", dtype) : library_dtype("a", dtype);
     check_device("b", b, a, "a");
     check_dtype("b", b, "a", dtype);
     call.offsets = offsets;
     call.whole = flags & FLAG_WHOLE;
     call.assume_finite = flags & FLAG_FINITE;
-    call.dtype = result_dtype(a, flags);
+    call.dtype = scaling ? result_dtype(scaling->result) : result_dtype(a, flags);
     read_shapes(&call, a, b);
     p.dtype_d = library_dtype("a", call.dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
@@ -163,6 +181,8 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     call.args.offsets = offsets ? offsets->const_data_ptr() : nullptr;
     call.args.alpha = 1;
     call.args.stream = call.on->stream();
+    if (scaling)
+        scale(&call, *scaling);
     return call;
 }
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "tensors.h"
+#include "scaled.h"
 
 namespace sparse_autotune {
 
@@ -11,7 +11,7 @@ namespace sparse_autotune {
 struct Dense {
     std::shared_ptr<Device> on;
     Matrix a, b, residual;
-    std::optional<Tensor> bias, offsets;
+    std::optional<Tensor> bias, offsets, scale_a, scale_b;
     spk_gemm problem = {};
     spk_gemm_args args = {};
     std::vector<int64_t> out_sizes;
@@ -27,6 +27,6 @@ struct Dense {
 
 /* offsets: where each group ends; a and b are then matrices both (groups along the depth), or that of the groups has three dimensions. */
 Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
-               const std::optional<Tensor> &offsets, int64_t flags);
+               const std::optional<Tensor> &offsets, int64_t flags, const Scaling *scaling = nullptr);
 
 } // namespace sparse_autotune

@@ -70,7 +70,8 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     spk_spmm &p = call->problem;
     p = spk_sized<spk_spmm>();
     p.n = b.cols;
-    p.dtype_a = p.dtype_b = p.dtype_d = library_dtype("values", call->dtype);
+    p.dtype_a = p.dtype_b = call->factors;
+    p.dtype_d = library_dtype("values", call->dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
     p.trans_a = ((flags & FLAG_TRANS) != 0) != right ? SPK_TRANS : SPK_NO_TRANS;
     p.block_layout = call->values.layout;
@@ -125,6 +126,32 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
     a.stream = call->pattern->device->stream();
 }
 
+/* As given, factors are those of op(A) and of the dense operand. A product from the right is that of the transposes. */
+void scale(Multiply *call, const Scaling &scaling, const Shape &shape, int64_t flags)
+{
+    const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
+    if (call->values.batch > 1 || call->dense.batch > 1)
+        refuse("scale_a: a product with scale factors has no batch");
+    const int64_t rows = trans ? shape.cols : shape.rows, cols = trans ? shape.rows : shape.cols;
+    const spk_scale block = trans ? spk_scale{shape.block_cols, shape.block_rows} : spk_scale{shape.block_rows, shape.block_cols};
+    const std::optional<Tensor> &of_sparse = right ? scaling.b : scaling.a, &of_dense = right ? scaling.a : scaling.b;
+    const spk_scale sparse = right ? scaling.tile_b : scaling.tile_a, dense = right ? scaling.tile_a : scaling.tile_b;
+    const Tensor &values = call->values.tensor;
+    if (of_sparse) {
+        const bool by_block = sparse.rows == block.rows && sparse.cols == block.cols;
+        call->scale_a = factors_of(right ? "scale_b" : "scale_a", *of_sparse, values, "values", sparse, rows, cols, right,
+                                   by_block ? call->values.nnzb : -1);
+        call->problem.scale_a = right ? turned_tile(sparse) : sparse;
+        call->args.scale_a = call->scale_a->const_data_ptr();
+    }
+    if (of_dense) {
+        call->scale_b =
+            factors_of(right ? "scale_a" : "scale_b", *of_dense, values, "values", dense, call->dense.rows, call->dense.cols, right);
+        call->problem.scale_b = right ? turned_tile(dense) : dense;
+        call->args.scale_b = call->scale_b->const_data_ptr();
+    }
+}
+
 void check_bias(const Multiply &call, const Tensor &like, int64_t length)
 {
     const Tensor &bias = *call.bias;
@@ -137,13 +164,14 @@ void check_bias(const Multiply &call, const Tensor &like, int64_t length)
 } // namespace
 
 Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
+                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version, const Scaling *scaling)
 {
     check_flags(flags, FLAGS_OF_SPMM);
     Multiply call;
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
     call.values = values_of(values);
-    call.dtype = dtype_of(values);
+    const int32_t dtype = dtype_of(values);
+    call.dtype = scaling ? result_dtype(scaling->result) : dtype;
     call.assume_finite = flags & FLAG_FINITE;
     const Shape shape = {rows, cols, call.values.block_rows, call.values.block_cols};
     check_indices(row_offsets, col_indices, values, "values", shape);
@@ -151,8 +179,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
         refuse("values: has " + std::to_string(call.values.nnzb) + " blocks, but col_indices " + std::to_string(col_indices.numel()) +
                " entries");
     check_device("dense", dense, values, "values");
-    library_dtype("values", call.dtype);
-    check_dtype("dense", dense, "values", call.dtype);
+    call.factors = scaling ? factor_dtype("values", dtype) : library_dtype("values", dtype);
+    check_dtype("dense", dense, "values", dtype);
     call.dense = matrix_of("dense", dense);
     const Batches batches = batches_of("values", values, 3, "dense", dense, 2);
     if (!batches.apart) {
@@ -176,6 +204,8 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     }
     call.pattern = pattern_of(device_of(values), row_offsets, col_indices, shape, version);
     fill_problem(&call, flags, m);
+    if (scaling)
+        scale(&call, *scaling, shape, flags);
     return call;
 }
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "tensors.h"
+#include "scaled.h"
 
 namespace sparse_autotune {
 
@@ -19,11 +19,12 @@ struct Multiply {
     std::shared_ptr<Pattern> pattern;
     Values values;
     Matrix dense;
-    std::optional<Tensor> bias;
+    std::optional<Tensor> bias, scale_a, scale_b;
     spk_spmm problem = {};
     spk_spmm_args args = {};
     std::vector<int64_t> out_sizes;
-    int32_t dtype = 0;
+    int32_t dtype = 0;                     /* of the result */
+    spk_dtype factors = SPK_DTYPE_DEFAULT; /* of values and dense */
     bool assume_finite = false;
     const std::shared_ptr<Device> &device() const { return pattern->device; }
     spk_pattern *handle() const { return pattern->handle; }
@@ -47,7 +48,8 @@ struct Sample {
 };
 
 Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version);
+                     const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version,
+                     const Scaling *scaling = nullptr);
 Sample sample_of(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
                  int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version);
 /* The same of matrices; lead: the dimensions of the result before the blocks. */

@@ -213,6 +213,41 @@ void raw_gemm_out(const Tensor &a, const Tensor &b, const std::optional<Tensor> 
     run(call, out);
 }
 
+/* What a scaled product takes beside its operands. */
+#define SCALE_PARAMETERS                                                                                                                \
+    const std::optional<Tensor> &scale_a, const std::optional<Tensor> &scale_b, const std::optional<Tensor> &bias, int64_t tile_a_rows, \
+        int64_t tile_a_cols, int64_t tile_b_rows, int64_t tile_b_cols, int64_t result
+#define SCALING_OF_PARAMETERS                                                            \
+    {                                                                                    \
+        scale_a, scale_b, {tile_a_rows, tile_a_cols}, {tile_b_rows, tile_b_cols}, result \
+    }
+
+Multiply scaled_multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, int64_t rows,
+                            int64_t cols, int64_t flags, SCALE_PARAMETERS)
+{
+    const Scaling scaling = SCALING_OF_PARAMETERS;
+    return multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN, &scaling);
+}
+
+Tensor scaled_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, int64_t rows,
+                   int64_t cols, int64_t flags, SCALE_PARAMETERS)
+{
+    const Multiply call = scaled_multiply_of(values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias,
+                                             tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result);
+    Tensor out = empty_like(dense, call.out_sizes, call.dtype);
+    run(call, out);
+    return out;
+}
+
+Tensor scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALE_PARAMETERS)
+{
+    const Scaling scaling = SCALING_OF_PARAMETERS;
+    const Dense call = dense_of(a, b, bias, std::nullopt, std::nullopt, flags, &scaling);
+    Tensor out = empty_like(a, call.out_sizes, call.dtype);
+    run(call, out);
+    return out;
+}
+
 /* Rows from `begin` on of sequences that are packed are in none of them: as rows of queries that see no key. */
 void clear_rows(const Attend &call, const Tensor &out, const Tensor *lse, int64_t begin)
 {
@@ -354,6 +389,20 @@ std::string report_gemm(const Tensor &a, const Tensor &b, const std::optional<Te
     return report_of(dense_of(a, b, bias, residual, offsets, flags), action, rounds);
 }
 
+std::string report_scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALE_PARAMETERS, int64_t action, int64_t rounds)
+{
+    const Scaling scaling = SCALING_OF_PARAMETERS;
+    return report_of(dense_of(a, b, bias, std::nullopt, std::nullopt, flags, &scaling), action, rounds);
+}
+
+std::string report_scaled_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
+                               int64_t rows, int64_t cols, int64_t flags, SCALE_PARAMETERS, int64_t action, int64_t rounds)
+{
+    return report_of(scaled_multiply_of(values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows,
+                                        tile_a_cols, tile_b_rows, tile_b_cols, result),
+                     action, rounds);
+}
+
 std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
                         const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
 {
@@ -382,6 +431,9 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
 #define SAMPLE_OPERANDS \
     "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
 #define DENSE_OPERANDS "Tensor a, Tensor b, Tensor? bias, Tensor? residual"
+#define SCALED_SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, int rows, int cols, int flags"
+#define SCALES \
+    "Tensor? scale_a, Tensor? scale_b, Tensor? bias, int tile_a_rows, int tile_a_cols, int tile_b_rows, int tile_b_cols, int result"
 #define ATTENTION_OPERANDS                                                                                                         \
     "Tensor q, Tensor k, Tensor v, Tensor? row_offsets, Tensor? col_indices, int block_rows, int block_cols, int mask_heads, int " \
     "mask_items, "                                                                                                                 \
@@ -406,6 +458,10 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.def("gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
     library.def("_gemm_out(" DENSE_OPERANDS ", int flags, Tensor(a!) out) -> ()");
+    library.def("scaled_spmm(" SCALED_SPARSE_OPERANDS ", " SCALES ") -> Tensor");
+    library.def("scaled_gemm(Tensor a, Tensor b, int flags, " SCALES ") -> Tensor");
+    library.def("_report_scaled_spmm(" SCALED_SPARSE_OPERANDS ", " SCALES ", int action, int rounds) -> str");
+    library.def("_report_scaled_gemm(Tensor a, Tensor b, int flags, " SCALES ", int action, int rounds) -> str");
     library.def("attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> Tensor");
     library.def("attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor)");
     library.def("_attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> Tensor");
@@ -431,6 +487,10 @@ STABLE_TORCH_LIBRARY(sparse_autotune, library)
     library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                                  \
     library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                                 \
     library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));                     \
+    library.impl("scaled_spmm", TORCH_BOX(&sparse_autotune::scaled_spmm));                    \
+    library.impl("scaled_gemm", TORCH_BOX(&sparse_autotune::scaled_gemm));                    \
+    library.impl("_report_scaled_spmm", TORCH_BOX(&sparse_autotune::report_scaled_spmm));     \
+    library.impl("_report_scaled_gemm", TORCH_BOX(&sparse_autotune::report_scaled_gemm));     \
     library.impl("attention", TORCH_BOX(&sparse_autotune::attention));                        \
     library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));                \
     library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));                   \

@@ -145,6 +145,19 @@ void put_pattern(Json &json, const spk_pattern_info &info)
         .number(info.density);
 }
 
+/* "1x128"; as the command line has it, words for what covers all of an axis. */
+std::string text_of_tile(spk_scale tile)
+{
+    const auto side = [](int64_t size) { return size == SPK_SCALE_ALL ? std::string("all") : std::to_string(size); };
+    if (tile.rows == SPK_SCALE_ALL && tile.cols == SPK_SCALE_ALL)
+        return "tensor";
+    if (tile.rows == 1 && tile.cols == SPK_SCALE_ALL)
+        return "row";
+    if (tile.rows == SPK_SCALE_ALL && tile.cols == 1)
+        return "col";
+    return side(tile.rows) + "x" + side(tile.cols);
+}
+
 /* Fields that have a name of their own across operations. */
 void put_field(Json &json, const Described &p, const spk_field_info &field)
 {
@@ -173,6 +186,13 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
         std::memcpy(&value, static_cast<const char *>(p.problem) + field.offset, sizeof value);
         json.key(field.option).boolean(value != 0);
         break;
+    case SPK_FIELD_SCALE: {
+        spk_scale tile = {};
+        std::memcpy(&tile, static_cast<const char *>(p.problem) + field.offset, sizeof tile);
+        if (tile.rows != 0)
+            json.key(field.option).string(text_of_tile(tile).c_str());
+        break;
+    }
     case SPK_FIELD_SIZE:
     case SPK_FIELD_BLOCK_LAYOUT:
     case SPK_FIELD_LD:

@@ -76,7 +76,10 @@ spk_dtype library_dtype(const char *name, int32_t dtype)
         return SPK_F16;
     if (dtype == bf16)
         return SPK_BF16;
-    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16, not " + dtype_name(dtype));
+    const bool is_factor =
+        dtype == aoti_torch_dtype_int8() || dtype == aoti_torch_dtype_float8_e4m3fn() || dtype == aoti_torch_dtype_float8_e5m2();
+    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16, not " + dtype_name(dtype) +
+           (is_factor ? " (scaled_matmul multiplies that)" : ""));
 }
 
 namespace {

@@ -67,8 +67,10 @@ static spk_status check_block(int64_t block_rows, int64_t block_cols, spk_layout
 
 static spk_status check_value_dtype(spk_dtype dtype)
 {
+    char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices hold f32, f64, f16 or bf16", (int)dtype);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices hold %s", (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     return SPK_OK;
 }
 

@@ -59,8 +59,10 @@ spk_status spk_synchronize(spk_context *context, void *stream)
 
 static spk_status check_values(const char *name, const void *values, spk_dtype dtype, int64_t count)
 {
+    char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_ARGUMENT, "%s_dtype = %d: values are f32, f64, f16 or bf16", name, (int)dtype);
+        return spk_fail(SPK_ERR_ARGUMENT, "%s_dtype = %d: values are %s", name, (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (values == NULL && count > 0)
         return spk_fail(SPK_ERR_ARGUMENT, "%s is NULL for %lld values", name, (long long)count);
     if ((uintptr_t)values % spk_dtype_bytes(dtype) != 0)

@@ -32,6 +32,9 @@ enum {
 #define SPK_BIT_f16 SPK_F16_BIT
 #define SPK_BIT_bf16 SPK_BF16_BIT
 #define SPK_BIT_tf32 SPK_TF32_BIT
+#define SPK_BIT_f8e4m3 SPK_F8E4M3_BIT
+#define SPK_BIT_f8e5m2 SPK_F8E5M2_BIT
+#define SPK_BIT_i8 SPK_INT8_BIT
 #define SPK_BIT_none SPK_NO_TYPE_BIT
 
 #endif

@@ -157,8 +157,10 @@ static spk_status check_box(const spk_elastic_box *box, int64_t *nodes, int64_t 
 spk_status spk_elasticity_assemble(const spk_mem *mem, const spk_elastic_box *box, spk_dtype dtype, spk_matrix **out)
 {
     int64_t nodes = 0, blocks = 0;
+    char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as %s", (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     SPK_TRY(check_box(box, &nodes, &blocks));
 
     stencils *stencil = NULL;

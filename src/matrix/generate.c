@@ -46,15 +46,16 @@ spk_status spk_generate_values(spk_dtype dtype, int64_t count, uint64_t seed, vo
     char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
         return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: random values are made as %s", (int)dtype,
-                        spk_type_list(SPK_USE_VALUES, "or", types, sizeof types));
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (count < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "count = %" PRId64 ": must be at least 0", count);
     if (!out && count > 0)
         return spk_fail(SPK_ERR_ARGUMENT, "out is NULL for %" PRId64 " values", count);
     spk_rng rng;
     spk_rng_seed(&rng, seed);
+    const double spread = spk_type_spread(dtype);
     for (int64_t i = 0; i < count; i++)
-        spk_value_put(out, dtype, i, spk_rng_normal(&rng));
+        spk_value_put(out, dtype, i, spread * spk_rng_normal(&rng));
     return SPK_OK;
 }
 
@@ -135,8 +136,10 @@ static spk_status place_blocks(const spk_mem *mem, const spk_generate *options, 
 static spk_status generate(const spk_mem *mem, const spk_generate *options, const int64_t *group_rows, spk_matrix **out, int64_t *shortfall)
 {
     spk_dtype dtype = options->dtype == SPK_DTYPE_DEFAULT ? SPK_F32 : options->dtype;
+    char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as %s", (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (!(options->density >= 0 && options->density <= 1))
         return spk_fail(SPK_ERR_ARGUMENT, "density = %g: must be in 0 .. 1", options->density);
     int64_t grid_rows = 0, grid_cols = 0;

@@ -134,8 +134,10 @@ spk_status spk_generate_mask(const spk_mem *mem, const spk_generate *options, sp
     int64_t list_rows = 0, grid_cols = 0;
     spk_matrix *made = NULL;
     spk_status status;
+    char types[SPK_TYPE_LIST_TEXT];
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as f32, f64, f16 or bf16", (int)dtype);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d: matrices are generated as %s", (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     SPK_TRY(take_options(&o));
     SPK_TRY(size(&o, &list_rows, &grid_cols));
     spk_mask_row row = {.options = &o, .grid_cols = grid_cols};

@@ -10,11 +10,13 @@ static spk_status check_kind(spk_format format, spk_dtype dtype, spk_layout layo
 {
     if (format < SPK_DENSE || format > SPK_BSR)
         return spk_fail(SPK_ERR_ARGUMENT, "format = %d is none of SPK_DENSE (%d) .. SPK_BSR (%d)", (int)format, SPK_DENSE, SPK_BSR);
-    if (dtype < SPK_F32 || dtype > SPK_TF32)
-        return spk_fail(SPK_ERR_ARGUMENT, "dtype = %d is no type: matrices hold f32, f64, f16 or bf16", (int)dtype);
+    char types[SPK_TYPE_LIST_TEXT];
+    if (spk_dtype_name(dtype) == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "dtype = %d is no type: matrices hold %s", (int)dtype,
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (!spk_type_holds_values(dtype))
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d (%s): matrices in host memory hold f32, f64, f16 or bf16", (int)dtype,
-                        spk_dtype_name(dtype));
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype = %d (%s): matrices in host memory hold %s", (int)dtype, spk_dtype_name(dtype),
+                        spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (layout != SPK_ROW_MAJOR && layout != SPK_COL_MAJOR)
         return spk_fail(SPK_ERR_ARGUMENT, "layout = %d is neither SPK_ROW_MAJOR (%d) nor SPK_COL_MAJOR (%d)", (int)layout, SPK_ROW_MAJOR,
                         SPK_COL_MAJOR);

@@ -41,8 +41,17 @@
 #define FIELD_DTYPE(name, operand, option_, usual_, help_)                                                                     \
     {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16", .usual = usual_, .help = help_, \
      .high = SPK_BF16}
+/* Of the factors of a product. */
+#define FIELD_DTYPE_FACTORS(name, operand, option_, usual_, help_)                                                                      \
+    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16|f8e4m3|f8e5m2|i8", .usual = usual_, \
+     .help = help_, .high = SPK_INT8}
+/* The tile that a scale factor covers. */
+#define FIELD_SCALE(name, operand, option_, help_)                                                                                      \
+    {FIELD_OF(name, SPK_FIELD_SCALE, operand), .option = option_, .usual = "none", .help = help_, .low = SPK_SCALE_ALL,                 \
+     .high = SPK_MOST_ELEMENTS}
 #define FIELD_COMPUTE(name)                                                                                                          \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = "f32|f64|tf32", .usual = "f64 for f64, else f32",                \
+    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = "f32|f64|tf32|i32",                                                \
+     .usual = "f64 for f64, i32 for i8, else f32", \
      .help = "type of the sums; tf32, for f32: products of values rounded to TF32", .high = SPK_TF32}
 #define FIELD_LAYOUT(name, operand, option_, help_)                                                                         \
     {                                                                                                                       \

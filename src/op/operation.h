@@ -87,6 +87,7 @@ typedef struct spk_op {
     const spk_scalar_row *scalars;
     int scalar_count;
     const spk_key_row *key;        /* ends with a NULL name */
+    int scales;                    /* the operand that has the scale factors of A; those of B follow. 0: none */
     spk_pattern_use takes_pattern; /* an optional one is a mask: no sample of its rows stands for the problem */
 
     /* Checks a copy of the caller's description, whose enumerations are checked, and makes it a problem: all but the promises. */

@@ -2,20 +2,6 @@
 
 #include <string.h>
 
-static spk_oracle_sums sums_of(const spk_row_oracle *o)
-{
-    switch (o->problem->a.dtype) {
-    case SPK_F64:
-        return o->f64;
-    case SPK_F16:
-        return o->f16;
-    case SPK_BF16:
-        return o->bf16;
-    default:
-        return o->f32;
-    }
-}
-
 static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle_ask *ask, int64_t offset)
 {
     const bool wide = o->problem->a.dtype == SPK_F64;
@@ -23,7 +9,7 @@ static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle
     memset(sums, 0, 2 * (size_t)(sizes - sums));
     if (o->begin_row != NULL)
         o->begin_row(o, row);
-    sums_of(o)(o, row, sums, sizes);
+    o->sums[o->problem->a.dtype](o, row, sums, sizes);
     for (int64_t j = 0; j < o->cols; j++) {
         const long double sum = wide ? ((long double *)(void *)sums)[j] : (long double)((double *)(void *)sums)[j];
         const long double size = wide ? ((long double *)(void *)sizes)[j] : (long double)((double *)(void *)sizes)[j];
@@ -43,11 +29,13 @@ spk_status spk_oracle_rows(const spk_mem *mem, spk_row_oracle *o, const spk_args
     char *sums = NULL;
     o->col0 = ask->col0;
     o->cols = ask->cols;
+    o->is_scaled = spk_problem_is_scaled(p);
     SPK_TRY(spk_alloc(mem, 2 * (size_t)o->cols, p->a.dtype == SPK_F64 ? sizeof(long double) : sizeof(double), &sums));
     for (int64_t r = 0; r < ask->row_count; r++) {
         const int64_t row = ask->rows != NULL ? ask->rows[r] : r;
         const spk_args item = spk_args_item(p, args, row / p->d.rows);
         o->args = &item;
+        o->scales = spk_scales_of(p, &item);
         run_row(o, row % p->d.rows, sums, ask, r * o->cols);
     }
     spk_free(mem, sums);

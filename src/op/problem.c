@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "op/fields.h"
+#include "op/scale.h"
 
 enum { MOST_PROBLEM_BYTES = 512 };
 
@@ -118,7 +119,7 @@ spk_status spk_problem_reread(const spk_problem *problem)
 
 void spk_problem_fold(spk_problem *problem)
 {
-    if (problem->batch > 1 && problem->op->fold != NULL)
+    if (problem->batch > 1 && problem->op->fold != NULL && !(problem->op->scales != 0 && spk_problem_is_scaled(problem)))
         problem->op->fold(problem);
 }
 

@@ -38,6 +38,8 @@ typedef struct spk_packing {
 /* Places of operands: of the matrix products D = act(alpha A B + beta C + bias) + residual. SpMM: A is the values of the pattern. SDDMM: A
  * is X, B is Y; C and D are values of the pattern. GEMM: A is M x K, B is K x N. */
 enum { SPK_A, SPK_B, SPK_C, SPK_D, SPK_BIAS, SPK_RESIDUAL, SPK_PREACT, SPK_OFFSETS };
+/* No operands, of the products: the tiles that scale factors cover (op/scale.h). */
+enum { SPK_SCALED_A = SPK_MAX_OPERANDS - 2, SPK_SCALED_B };
 
 /* Problems are compared and hashed byte by byte: there is no padding, and what an operation does not use is zero. */
 #pragma GCC diagnostic push
@@ -49,6 +51,10 @@ typedef struct spk_problem {
         spk_operand operand[SPK_MAX_OPERANDS];
         struct {
             spk_operand a, b, c, d, bias, residual, preact, offsets;
+        };
+        struct {
+            spk_operand of_operations[SPK_SCALED_A];
+            spk_operand scaled_a, scaled_b; /* rows and cols alone; 0: no factors. Of what else uses these places, zero in products */
         };
     };
     int64_t batch;     /* items, >= 1: of a batch, or groups, of which only some operands have one each (a stride other than 0) */

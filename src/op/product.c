@@ -24,6 +24,7 @@ void spk_product_fit(spk_problem *p, int64_t rows, int64_t cols)
         const int64_t length = p->epilogue.bias == SPK_BIAS_PER_ROW ? p->m : p->n;
         p->bias = (spk_operand){.rows = 1, .cols = length, .ld = length, .dtype = p->d.dtype};
     }
+    spk_scales_fit(p);
 }
 
 bool spk_product_goes_on(const spk_problem *p, bool (*goes_on)(const spk_operand *operand, int64_t items))
@@ -51,7 +52,8 @@ double spk_product_dense_flops(const spk_problem *problem)
 double spk_product_tolerance(const spk_problem *problem, double terms)
 {
     const spk_type *compute = spk_type_of(problem->compute);
-    const double eps = spk_type_epsilon(compute->sums);
+    const double eps =
+        spk_type_epsilon(spk_type_is_whole(compute->dtype) ? SPK_F32 : compute->sums); /* what is behind exact sums is float */
     const double inputs =
         compute->use == SPK_USE_PRODUCTS ? 2 * spk_type_epsilon(compute->dtype) : 0; /* two factors, which may be cut off */
     const double output = spk_type_is_narrow(problem->d.dtype) ? spk_type_rounding(problem->d.dtype) : 0; /* |D| <= magnitude */

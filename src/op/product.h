@@ -3,6 +3,7 @@
 #define SPK_OP_PRODUCT_H
 
 #include "op/key.h"
+#include "op/scale.h"
 
 // clang-format off: it takes the braces of a table's rows for blocks
 
@@ -26,6 +27,12 @@
         }                                                \
     }
 
+/* Their scale factors, from operand `first` on: the last ones. */
+#define SPK_PRODUCT_SCALES(args, first, a, b)                                                                                             \
+    [first] = {.name = "scale_" #a, .title = "scale_" #a, .extents = "factors", .role = SPK_ROLE_IN, .place = offsetof(args, scale_##a)}, \
+    [(first) +                                                                                                                            \
+        1] = {.name = "scale_" #b, .title = "scale_" #b, .extents = "factors", .role = SPK_ROLE_IN, .place = offsetof(args, scale_##b)}
+
 /* Fields of the tuning key: those that all products begin with, and those that end the exact part and the other. */
 #define SPK_PRODUCT_KEY_FIRST                                                                                                              \
     {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
@@ -34,6 +41,7 @@
         {.name = "ab", .exact = spk_key_alignment_b, .moves = 1}, {.name = "ad", .exact = spk_key_alignment_d, .moves = 1},                \
         {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
         {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
+        {.name = "scale", .exact = spk_key_scales},                                                                                        \
     {                                                                                                                                      \
         .name = "ix", .exact = spk_key_indices                                                                                             \
     }
@@ -104,6 +112,7 @@ bool spk_key_alignment_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_alignment_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_alignment_d(const spk_problem *problem, char *text, size_t size);
 bool spk_key_epilogue(const spk_problem *problem, char *text, size_t size);
+bool spk_key_scales(const spk_problem *problem, char *text, size_t size);
 bool spk_key_stride_a(const spk_problem *problem, char *text, size_t size);
 bool spk_key_stride_b(const spk_problem *problem, char *text, size_t size);
 bool spk_key_m(const spk_problem *problem, int64_t *value);

@@ -30,6 +30,12 @@ bool spk_key_compute(const spk_problem *p, char *text, size_t size)
     return spk_key_text(text, size, spk_dtype_name(p->compute));
 }
 
+bool spk_key_scales(const spk_problem *p, char *text, size_t size)
+{
+    spk_scales_text(p, text, size);
+    return spk_problem_is_scaled(p);
+}
+
 bool spk_key_trans(const spk_problem *p, char *text, size_t size)
 {
     return spk_key_text(text, size, p->trans_a == SPK_TRANS ? "t" : "n");

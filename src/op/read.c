@@ -14,9 +14,9 @@ spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, sp
     if (spk_dtype_name(meant) == NULL)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", name, (int)meant);
     char types[SPK_TYPE_LIST_TEXT];
-    if (!spk_type_holds_values(meant))
+    if (spk_type_of(meant)->use != SPK_USE_VALUES)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version computes with %s", name, spk_dtype_name(meant),
-                        spk_type_list(SPK_USE_VALUES, "and", types, sizeof types));
+                        spk_type_list(1u << SPK_USE_VALUES, "and", types, sizeof types));
     *dtype = meant;
     return SPK_OK;
 }
@@ -24,7 +24,7 @@ spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, sp
 spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
 {
     const spk_dtype a = given->a != SPK_DTYPE_DEFAULT ? given->a : SPK_F32, b = given->b != SPK_DTYPE_DEFAULT ? given->b : a;
-    const spk_dtype d = given->d != SPK_DTYPE_DEFAULT ? given->d : b, natural = spk_type_of(a)->sums;
+    const spk_dtype d = given->d != SPK_DTYPE_DEFAULT ? given->d : spk_type_of(a)->results[0], natural = spk_type_of(a)->sums;
     const spk_dtype compute = given->compute != SPK_DTYPE_DEFAULT ? given->compute : natural;
     const spk_dtype reduced = spk_type_is_narrow(a) ? SPK_DTYPE_DEFAULT : spk_type_reduced(a);
     char types[SPK_TYPE_LIST_TEXT];
@@ -37,13 +37,13 @@ spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", all[i].name, (int)all[i].dtype);
     if (!spk_type_holds_values(a))
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies %s", given->name_a, spk_dtype_name(a),
-                        spk_type_list(SPK_USE_VALUES, "and", types, sizeof types));
+                        spk_type_list(SPK_USES_OF_VALUES, "and", types, sizeof types));
     if (b != a)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s with %s = %s: this version wants one dtype for both", given->name_b,
                         spk_dtype_name(b), given->name_a, spk_dtype_name(a));
-    if (d != a && d != natural)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s%s%s", spk_dtype_name(d), given->name_a,
-                        spk_dtype_name(a), spk_dtype_name(a), natural != a ? " or " : "", natural != a ? spk_dtype_name(natural) : "");
+    if (!spk_type_gives(a, d))
+        return spk_fail(SPK_ERR_UNSUPPORTED, "dtype_d = %s with %s = %s: this version gives %s", spk_dtype_name(d), given->name_a,
+                        spk_dtype_name(a), spk_type_list_of(spk_type_of(a)->results, SPK_MOST_RESULTS, "or", types, sizeof types));
     if (compute != natural && (reduced == SPK_DTYPE_DEFAULT || compute != reduced))
         return spk_fail(SPK_ERR_UNSUPPORTED, "compute = %s with %s = %s: this version accumulates in %s%s%s", spk_dtype_name(compute),
                         given->name_a, spk_dtype_name(a), spk_dtype_name(natural), reduced != SPK_DTYPE_DEFAULT ? ", or multiplies " : "",

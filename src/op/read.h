@@ -10,7 +10,7 @@ spk_status spk_read_enum(const char *name, int value, int last);
 /* A size that is not a pattern's: 0 .. 2^40. */
 spk_status spk_read_size(const char *name, int64_t value);
 
-/* A dtype of numbers to compute with: f32, f64, f16 or bf16; what is given as the default is `usual`. */
+/* A dtype of factors and results alike: f32, f64, f16 or bf16; what is given as the default is `usual`. */
 spk_status spk_read_dtype(const char *name, spk_dtype given, spk_dtype usual, spk_dtype *dtype);
 
 /* The number of items of a batch: 0 counts as 1. */
@@ -22,6 +22,10 @@ typedef struct spk_given_dtypes {
     spk_dtype a, b, d, compute;
 } spk_given_dtypes;
 spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem);
+
+/* Scale factors of A (which: 0) or B, as given under this name: checked, and into the problem, whose sizes, dtypes, batch and groups are
+ * set. */
+spk_status spk_read_scale(const char *name, int which, spk_scale given, spk_problem *problem);
 
 /* The matrices in an item of an operand: 0 counts as 1. */
 spk_status spk_read_heads(const char *name, int64_t given, spk_operand *operand);

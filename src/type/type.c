@@ -7,18 +7,25 @@
 
 static const spk_type none;
 
+#define SPK_TYPE_RESULTS(...) \
+    {                         \
+        __VA_ARGS__           \
+    }
+
 static const spk_type types[] = {
-#define SPK_TYPE(enumerator, name_, use_, bytes_, significand_, least_exponent_, largest_, has_infinity_, sums_, npy_, safetensors_) \
-    [enumerator] = {.dtype = enumerator,                                                                                             \
-                    .name = name_,                                                                                                   \
-                    .use = use_,                                                                                                     \
-                    .bytes = bytes_,                                                                                                 \
-                    .significand = significand_,                                                                                     \
-                    .least_exponent = least_exponent_,                                                                               \
-                    .largest = largest_,                                                                                             \
-                    .has_infinity = has_infinity_,                                                                                   \
-                    .sums = sums_,                                                                                                   \
-                    .npy = npy_,                                                                                                     \
+#define SPK_TYPE(enumerator, name_, use_, bytes_, significand_, least_exponent_, largest_, has_infinity_, sums_, results_, npy_, \
+                 safetensors_)                                                                                                   \
+    [enumerator] = {.dtype = enumerator,                                                                                         \
+                    .name = name_,                                                                                               \
+                    .use = use_,                                                                                                 \
+                    .bytes = bytes_,                                                                                             \
+                    .significand = significand_,                                                                                 \
+                    .least_exponent = least_exponent_,                                                                           \
+                    .largest = largest_,                                                                                         \
+                    .has_infinity = has_infinity_,                                                                               \
+                    .sums = sums_,                                                                                               \
+                    .results = SPK_TYPE_RESULTS results_,                                                                        \
+                    .npy = npy_,                                                                                                 \
                     .safetensors = safetensors_},
 #include "type/types.def"
 };
@@ -64,23 +71,39 @@ spk_dtype spk_type_reduced(spk_dtype dtype)
     return SPK_DTYPE_DEFAULT;
 }
 
-const char *spk_type_list(spk_type_use use, const char *last, char *text, size_t size)
+bool spk_type_gives(spk_dtype factors, spk_dtype result)
 {
-    int count = 0, left;
+    const spk_type *type = spk_type_of(factors);
+    bool any = false;
+    for (int i = 0; i < SPK_MOST_RESULTS && type->results[i] != SPK_DTYPE_DEFAULT; i++)
+        any = any || type->results[i] == result;
+    return any;
+}
+
+const char *spk_type_list_of(const spk_dtype *list, int most, const char *last, char *text, size_t size)
+{
+    int count = 0;
     size_t at = 0;
-    for (int i = 1; i < TYPES; i++)
-        count += types[i].use == use;
-    left = count;
+    while (count < most && list[count] != SPK_DTYPE_DEFAULT)
+        count++;
     text[0] = '\0';
-    for (int i = 1; i < TYPES && at < size; i++)
-        if (types[i].use == use) {
-            const char *between = left == count ? "" : left > 1 ? ", " : " ";
-            const bool with_last = left == 1 && count > 1;
-            spk_snprintf(text + at, size - at, "%s%s%s%s", between, with_last ? last : "", with_last ? " " : "", types[i].name);
-            at += strlen(text + at);
-            left--;
-        }
+    for (int i = 0; i < count && at < size; i++) {
+        const bool with_last = i == count - 1 && count > 1;
+        const char *between = i == 0 ? "" : with_last ? " " : ", ";
+        spk_snprintf(text + at, size - at, "%s%s%s%s", between, with_last ? last : "", with_last ? " " : "", spk_type_of(list[i])->name);
+        at += strlen(text + at);
+    }
     return text;
+}
+
+const char *spk_type_list(unsigned uses, const char *last, char *text, size_t size)
+{
+    spk_dtype list[TYPES];
+    int count = 0;
+    for (int i = 1; i < TYPES; i++)
+        if ((uses >> types[i].use & 1) != 0)
+            list[count++] = types[i].dtype;
+    return spk_type_list_of(list, count, last, text, size);
 }
 
 double spk_type_rounding(spk_dtype dtype)

@@ -11,22 +11,27 @@
 typedef enum spk_type_use {
     SPK_USE_NONE,     /* the name is kept for a later version */
     SPK_USE_VALUES,   /* elements of matrices and operands */
+    SPK_USE_FACTORS,  /* elements of matrices, too, and of products' factors, with scale factors (spk_scale) or without; no result has it */
     SPK_USE_PRODUCTS, /* how factors are rounded before they are multiplied; no array has it */
     SPK_USE_INDICES   /* elements of arrays that say where something is */
 } spk_type_use;
+
+enum { SPK_MOST_RESULTS = 3 };
 
 typedef struct spk_type {
     spk_dtype dtype;
     const char *name;
     spk_type_use use;
     size_t bytes;
-    int significand;         /* binary digits of a normal number, the leading one among them; of an integer: of its magnitude */
-    int least_exponent;      /* of the least normal number, 2^least_exponent */
-    double largest;          /* finite */
-    bool has_infinity;       /* else what is too large becomes the largest, or NaN */
-    spk_dtype sums;          /* the type in which products of such elements are summed */
-    const char *npy;         /* in NumPy's files, behind the byte order; NULL: they do not have it */
-    const char *safetensors; /* NULL: those do not */
+    int significand;    /* binary digits of a normal number, the leading one among them; of an integer: of its magnitude */
+    int least_exponent; /* of the least normal number, 2^least_exponent */
+    double largest;     /* finite */
+    bool has_infinity;  /* else what is too large becomes the largest, or NaN */
+    spk_dtype sums;     /* the type in which products of such elements are summed */
+    spk_dtype
+        results[SPK_MOST_RESULTS]; /* what a product of such elements may be stored as, the default first; SPK_DTYPE_DEFAULT ends them */
+    const char *npy;               /* in NumPy's files, behind the byte order; NULL: they do not have it */
+    const char *safetensors;       /* NULL: those do not */
 } spk_type;
 
 /* Never NULL: a number that names no type has a row without a name, of no bytes and no use. */
@@ -40,19 +45,43 @@ const spk_type *spk_type_of_safetensors(const char *name);
 /* The type of products whose sums are of this type, where there is one: TF32 for F32; else SPK_DTYPE_DEFAULT. */
 spk_dtype spk_type_reduced(spk_dtype dtype);
 
-/* "f32, f64, f16 and bf16": all types of a use, for a message. size: SPK_TYPE_LIST_TEXT is enough. last: the word before the last one. */
-enum { SPK_TYPE_LIST_TEXT = 64 };
-const char *spk_type_list(spk_type_use use, const char *last, char *text, size_t size);
+/* "f32, f64, f16 and bf16": all types of some uses (1 << use), or those of a list that SPK_DTYPE_DEFAULT ends, for a message. size:
+ * SPK_TYPE_LIST_TEXT is enough. last: the word before the last one. */
+enum { SPK_TYPE_LIST_TEXT = 96, SPK_USES_OF_VALUES = 1 << SPK_USE_VALUES | 1 << SPK_USE_FACTORS };
+const char *spk_type_list(unsigned uses, const char *last, char *text, size_t size);
+const char *spk_type_list_of(const spk_dtype *types, int most, const char *last, char *text, size_t size);
 
+/* Whether elements of such a type stand for more than their bits with a scale factor beside them. */
+static inline bool spk_type_is_scaled(spk_dtype dtype)
+{
+    return spk_type_of(dtype)->use == SPK_USE_FACTORS;
+}
+
+/* Whether matrices have such elements. */
 static inline bool spk_type_holds_values(spk_dtype dtype)
 {
-    return spk_type_of(dtype)->use == SPK_USE_VALUES;
+    return spk_type_of(dtype)->use == SPK_USE_VALUES || spk_type_is_scaled(dtype);
 }
+
+/* Whether products of elements of type `factors` may be stored as `result`. */
+bool spk_type_gives(spk_dtype factors, spk_dtype result);
 
 /* Whether its elements are C's doubles. */
 static inline bool spk_type_is_double(spk_dtype dtype)
 {
     return dtype == SPK_F64;
+}
+
+/* Whether its elements are whole numbers. */
+static inline bool spk_type_is_whole(spk_dtype dtype)
+{
+    return spk_type_of(spk_type_of(dtype)->sums)->use == SPK_USE_INDICES;
+}
+
+/* The standard deviation of random numbers of this type: 1, of whole ones a quarter of the largest. */
+static inline double spk_type_spread(spk_dtype dtype)
+{
+    return spk_type_is_whole(dtype) ? spk_type_of(dtype)->largest / 4 : 1;
 }
 
 /* Whether its elements are summed in a wider type, so that rounding a result to it loses digits. */

@@ -27,29 +27,36 @@ void spk_values_convert(spk_dtype to_dtype, void *to, spk_dtype from_dtype, cons
             spk_value_put(to, to_dtype, i, spk_value_at(from, from_dtype, i));
 }
 
-/* Whether a number of so many bytes has all exponent bits set: the bits between the sign and what is behind the point. */
+/* The bits that are all set in what is no finite number: those of the exponent, between the sign and what is behind the point; of a type
+ * without infinity, all but the sign. 0: there is none. */
 static uint64_t exponent_bits(const spk_type *type)
 {
-    const int bits = 8 * (int)type->bytes, behind = type->significand - 1;
-    return (UINT64_C(1) << (bits - 1)) - (UINT64_C(1) << behind);
+    const int bits = 8 * (int)type->bytes, behind = type->has_infinity ? type->significand - 1 : 0;
+    return spk_type_is_whole(type->dtype) ? 0 : (UINT64_C(1) << (bits - 1)) - (UINT64_C(1) << behind);
 }
 
 bool spk_values_are_finite(const void *values, spk_dtype dtype, int64_t count)
 {
     const spk_type *type = spk_type_of(dtype);
     const uint64_t exponent = exponent_bits(type);
+    const uint8_t *quarter = values, quarter_exponent = (uint8_t)exponent;
     const uint16_t *half = values, half_exponent = (uint16_t)exponent;
     const uint32_t *narrow = values, narrow_exponent = (uint32_t)exponent;
     const uint64_t *wide = values;
     uint64_t bad = 0;
+    if (exponent == 0)
+        return true;
     if (type->bytes == 8)
         for (int64_t i = 0; i < count; i++)
             bad |= (wide[i] & exponent) == exponent;
     else if (type->bytes == 4)
         for (int64_t i = 0; i < count; i++)
             bad |= (narrow[i] & narrow_exponent) == narrow_exponent;
-    else
+    else if (type->bytes == 2)
         for (int64_t i = 0; i < count; i++)
             bad |= (half[i] & half_exponent) == half_exponent;
+    else
+        for (int64_t i = 0; i < count; i++)
+            bad |= (quarter[i] & quarter_exponent) == quarter_exponent;
     return bad == 0;
 }

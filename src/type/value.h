@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#include "type/half.h"
+#include "type/f8.h"
 #include "type/type.h"
 
 double spk_value_get(const void *values, spk_dtype dtype, int64_t index);
@@ -17,6 +17,18 @@ void spk_values_convert(spk_dtype to_dtype, void *to, spk_dtype from_dtype, cons
 /* Whether all are finite, by their bits: the host's rounding and flushing modes are no matter. */
 bool spk_values_are_finite(const void *values, spk_dtype dtype, int64_t count);
 
+/* The nearest whole number that there is, of two the even one; 0 of NaN. */
+static inline int8_t spk_int8_from_double(double value)
+{
+    if (!(value > -128))
+        return value <= -128 ? -128 : 0;
+    if (value >= 127)
+        return 127;
+    const double floor_of = floor(value), rest = value - floor_of;
+    const int whole = (int)floor_of;
+    return (int8_t)(whole + (rest > 0.5 || (rest == 0.5 && (whole & 1) != 0)));
+}
+
 /* spk_value_get where a loop needs it inline. */
 static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t index)
 {
@@ -27,6 +39,12 @@ static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t i
         return (double)spk_bf16_to_float(((const uint16_t *)values)[index]);
     case SPK_F32:
         return (double)((const float *)values)[index];
+    case SPK_F8E4M3:
+        return (double)spk_f8e4m3_to_float(((const uint8_t *)values)[index]);
+    case SPK_F8E5M2:
+        return (double)spk_f8e5m2_to_float(((const uint8_t *)values)[index]);
+    case SPK_INT8:
+        return ((const int8_t *)values)[index];
     default:
         return ((const double *)values)[index];
     }
@@ -45,17 +63,26 @@ static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, d
     case SPK_F32:
         ((float *)values)[index] = (float)value;
         break;
+    case SPK_F8E4M3:
+        ((uint8_t *)values)[index] = spk_f8e4m3_from_float(spk_float_to_round_again(value));
+        break;
+    case SPK_F8E5M2:
+        ((uint8_t *)values)[index] = spk_f8e5m2_from_float(spk_float_to_round_again(value));
+        break;
+    case SPK_INT8:
+        ((int8_t *)values)[index] = spk_int8_from_double(value);
+        break;
     default:
         ((double *)values)[index] = value;
     }
 }
 
-/* Whether a value, rounded to the type, is infinite. */
+/* Whether a value, rounded to the type, is not finite. */
 static inline bool spk_value_overflows(spk_dtype dtype, double value)
 {
     double rounded;
     spk_value_put(&rounded, dtype, 0, value);
-    return isinf(spk_value_at(&rounded, dtype, 0));
+    return !isnan(value) && !isfinite(spk_value_at(&rounded, dtype, 0));
 }
 
 static inline void spk_value_add(void *values, spk_dtype dtype, int64_t index, double value)

@@ -57,7 +57,7 @@ class Help(CliTest):
 
     def test_whole_help_says_what_values_may_be(self):
         text = self.cli("bench", "--help").stdout
-        for said in ("f32|f64|f16|bf16", "sides of 1 to 256", "one of uniform, bernoulli", "1 to 10000", "1 to 1024", "default: 2048"):
+        for said in ("f32|f64|f16|bf16|f8e4m3|f8e5m2|i8", "sides of 1 to 256", "one of uniform, bernoulli", "1 to 10000", "1 to 1024", "default: 2048"):
             self.assertIn(said, " ".join(text.split()))
 
     def test_options_that_do_nothing_are_refused_and_not_listed(self):
@@ -181,9 +181,9 @@ class Completion(CliTest):
         self.assertEqual(self.bash(""), {*COMMANDS, "help", "--help", "--version"})
         self.assertEqual(self.bash("be"), {"bench"})
         self.assertEqual(self.bash("bench", "--dt"), {"--dtype", "--dtype-d"})
-        self.assertEqual(self.bash("bench", "--dtype", "f"), {"f32", "f64", "f16"})
+        self.assertEqual(self.bash("bench", "--dtype", "f"), {"f32", "f64", "f16", "f8e4m3", "f8e5m2"})
         self.assertEqual(self.bash("bench", "--dtype", "=", "b"), {"bf16"})
-        self.assertEqual(self.bash("bench", "--dtype", "="), {"f32", "f64", "f16", "bf16"})
+        self.assertEqual(self.bash("bench", "--dtype", "="), {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "i8"})
         self.assertEqual(self.bash("bench", "--only", "reference,spmm_po"), {"reference,spmm_portable"})
         self.assertEqual(self.bash("bench", "--m", ""), set())
         self.assertEqual(self.bash("bench", ""), self.matrices)
@@ -204,7 +204,7 @@ class Completion(CliTest):
         self.fish_script = self.script("fish")
         self.assertEqual(self.fish("sparsek be"), {"bench"})
         self.assertEqual(self.fish("sparsek bench --dt"), {"--dtype", "--dtype-d"})
-        self.assertEqual(self.fish("sparsek bench --dtype f"), {"f32", "f64", "f16"})
+        self.assertEqual(self.fish("sparsek bench --dtype f"), {"f32", "f64", "f16", "f8e4m3", "f8e5m2"})
         self.assertEqual(self.fish("sparsek bench --only reference,spmm_po"), {"reference,spmm_portable"})
         self.assertEqual(self.fish("sparsek bench "), self.matrices)
         self.assertEqual(self.fish("sparsek cache "), {"path", "list", "export", "import", "merge", "verify", "clear"})

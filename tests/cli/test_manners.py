@@ -78,7 +78,7 @@ class WrongValues(CliTest):
     def test_lists_say_the_value_and_what_is_allowed(self):
         for entry, message in (('"density": "10 percent"', '"density" has a wrong value, "10 percent": it takes a number from 0 to 1, or a text such as "10%"'),
                                ('"m": -3', '"m" has a wrong value, -3: it takes a whole number from 0 to 2147483647'),
-                               ('"dtype": "float32"', 'it takes f32|f64|f16|bf16; did you mean "f32"?'),
+                               ('"dtype": "float32"', 'it takes f32|f64|f16|bf16|f8e4m3|f8e5m2|i8; did you mean "f32"?'),
                                ('"pattern": "random"', 'did you mean "uniform"?'),
                                ('"bias": "rows"', '"rows": it takes none|row|col; did you mean "row"?'),
                                ('"use_c": 1', "1: it takes true or false"),

@@ -28,7 +28,7 @@ FENCE = re.compile(r"^ {0,3}```(\S*)\n(.*?)^ {0,3}```$", re.M | re.S)
 COMMAND = re.compile(r"^\s*(?:\$ )?((?:build/release/)?sparsek [a-z]+(?![a-z:]).*)$")
 MEASURING = ("bench", "tune", "check", "regret")
 # Figures of other machines and days; what GitHub fills in; walks whose programs are not this one (tests/cli/readme.sh and tests/cli/test_toy.py run those).
-LEFT_OUT = re.compile(r"docs/(performance|upstream|log)/|docs/(performance|adding-a-kernel|adding-an-operation)\.md|bench/|examples/|CHANGELOG|\.github/")
+LEFT_OUT = re.compile(r"docs/(performance|upstream|log)/|docs/(performance|adding-a-kernel|adding-an-operation|adding-a-type)\.md|bench/|examples/|CHANGELOG|\.github/")
 LANGUAGES = ("", "sh", "console")
 
 # Fragments of C: the page, its number among the blocks of C, what is declared before, what comes after.
@@ -43,7 +43,7 @@ FRAGMENTS = [
 TESTED = {
     "c": {
         "README.md": "tests/cli/readme.sh", "docs/c.md": "tests/cli/readme.sh", "docs/attention.md": "tests/cli/readme.sh", "docs/adding-a-kernel.md": "tests/cli/readme.sh",
-        "docs/adding-an-operation.md": "tests/cli/test_toy.py",
+        "docs/adding-an-operation.md": "tests/cli/test_toy.py", "docs/adding-a-type.md": "tests/cli/test_types.py",
     },
     "python": {
         "README.md": "python/tests/test_readme.py", "python/README.md": "python/tests/test_readme.py", "docs/attention.md": "python/tests/test_readme.py",

@@ -50,6 +50,14 @@ static int64_t draw_stride(trial *t, const spk_field_info *field)
     return (field->kind == SPK_FIELD_STRIDE && a.heads > 1 ? a.head_stride * a.heads : matrix) + extra;
 }
 
+static spk_dtype draw_dtype(draw *d, const spk_field_info *field)
+{
+    static const spk_dtype short_ones[] = {SPK_F8E4M3, SPK_F8E5M2, SPK_INT8};
+    if (field->operand < 0 && draw_chance(d, 30))
+        return draw_chance(d, 50) ? SPK_TF32 : SPK_INT32;
+    return draw_chance(d, 20) ? short_ones[draw_below(d, 3)] : (spk_dtype)(1 + draw_below(d, 4));
+}
+
 /* A value that the field may have, though not beside every other one. */
 static int64_t draw_value(trial *t, const spk_field_info *field)
 {
@@ -60,7 +68,9 @@ static int64_t draw_value(trial *t, const spk_field_info *field)
     case SPK_FIELD_ITEMS:
         return 1 + draw_below(d, 3);
     case SPK_FIELD_DTYPE:
-        return field->operand < 0 && draw_chance(d, 30) ? SPK_TF32 : 1 + draw_below(d, 4);
+        return draw_dtype(d, field);
+    case SPK_FIELD_SCALE:
+        return (int64_t[]){SPK_SCALE_ALL, 1, 2, 3, 16, 0}[draw_below(d, 6)];
     case SPK_FIELD_LD: {
         const spk_array_info a = array_of(t, field->operand);
         const int64_t length = a.layout == SPK_ROW_MAJOR ? a.cols : a.rows, width = draw_chance(d, 30) ? value_or_one(t, "heads") : 1;

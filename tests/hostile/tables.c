@@ -87,8 +87,11 @@ void field_put(const spk_field_info *field, given *problem, int64_t value)
 {
     const int narrow = (int)value;
     const double real = (double)value;
+    const spk_scale tile = {value, value > 1 ? SPK_SCALE_ALL + value : value};
     if (field->kind == SPK_FIELD_REAL)
         memcpy(problem->bytes + field->offset, &real, sizeof real);
+    else if (field->kind == SPK_FIELD_SCALE)
+        memcpy(problem->bytes + field->offset, &tile, sizeof tile);
     else if (field_is_wide(field))
         memcpy(problem->bytes + field->offset, &value, sizeof value);
     else

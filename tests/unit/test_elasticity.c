@@ -382,8 +382,8 @@ static void test_refusals(void **state)
     bad.poisson = fabs((double)NAN);
     refuse(bad, SPK_ERR_ARGUMENT, "poisson = nan: must be above -1 and below 0.5");
     bad = good;
-    bad.dtype = SPK_F8E4M3;
-    refuse(bad, SPK_ERR_UNSUPPORTED, "dtype = 5: matrices are generated as f32, f64, f16 or bf16");
+    bad.dtype = SPK_INT32;
+    refuse(bad, SPK_ERR_UNSUPPORTED, "dtype = 8: matrices are generated as f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8");
 }
 
 static void test_extreme_materials_stay_finite(void **state)

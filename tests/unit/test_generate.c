@@ -151,8 +151,9 @@ static void test_refusals(void **state)
     REFUSE(SPK_ERR_ARGUMENT, "cols = -9223372036854775808: must be at least 0", bad.cols = INT64_MIN);
     REFUSE(SPK_ERR_ARGUMENT, "rows = 9223372036854775807: gives 2305843009213693952 blocks of 4, limit 1073741824", bad.rows = INT64_MAX);
     REFUSE(SPK_ERR_ARGUMENT, "cols = 4294967297: gives 1073741825 blocks of 4, limit 1073741824", bad.cols = (INT64_C(1) << 32) + 1);
-    REFUSE(SPK_ERR_UNSUPPORTED, "dtype = 5: matrices are generated as f32, f64, f16 or bf16", bad.dtype = SPK_F8E4M3);
-    REFUSE(SPK_ERR_UNSUPPORTED, "dtype = 99: matrices are generated as f32, f64, f16 or bf16", bad.dtype = (spk_dtype)99);
+    REFUSE(SPK_ERR_UNSUPPORTED, "dtype = 8: matrices are generated as f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8", bad.dtype = SPK_INT32);
+    REFUSE(SPK_ERR_UNSUPPORTED, "dtype = 99: matrices are generated as f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8",
+           bad.dtype = (spk_dtype)99);
 
     double out[2];
     assert_int_equal(spk_generate_values(SPK_TF32, 1, 1, out), SPK_ERR_UNSUPPORTED);

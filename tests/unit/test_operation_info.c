@@ -32,6 +32,8 @@ static size_t bytes_of(spk_field_kind kind)
         return sizeof(int64_t);
     case SPK_FIELD_REAL:
         return sizeof(double);
+    case SPK_FIELD_SCALE:
+        return sizeof(spk_scale);
     }
     fail_msg("kind %d", (int)kind);
     return 0;
@@ -206,7 +208,7 @@ static void test_refusals(void **state)
     assert_non_null(strstr(spk_last_error(NULL), "index = 999: spmm has"));
     assert_int_equal(spk_operation_field(SPK_SPMM, 0, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_operation_size(SPK_SPMM, -1, &size), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_operand(SPK_SDDMM, 4, &operand), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_operand(SPK_SDDMM, 6, &operand), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_operation_scalar(SPK_SDDMM, 2, &scalar), SPK_ERR_ARGUMENT);
     spk_array_info lies = {SPK_SIZED(spk_array_info)};
     spk_problem_info info = {SPK_SIZED(spk_problem_info)};
@@ -217,8 +219,8 @@ static void test_refusals(void **state)
     spk_rng_seed(&rng, 4);
     blocks b;
     make_blocks(&rng, &b);
-    assert_int_equal(spk_problem_array(context, b.pattern, &spmm, 7, &lies), SPK_ERR_ARGUMENT);
-    assert_non_null(strstr(spk_last_error(context), "operand = 7: spmm has 7 operands"));
+    assert_int_equal(spk_problem_array(context, b.pattern, &spmm, 9, &lies), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "operand = 9: spmm has 9 operands"));
     assert_int_equal(spk_problem_array(context, b.pattern, &spmm, 0, NULL), SPK_ERR_ARGUMENT);
     free_blocks(&b);
 }

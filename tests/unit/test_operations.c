@@ -163,7 +163,7 @@ static void test_errors(void **state)
     fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(k, -1, SPK_ERR_ARGUMENT, "k = -1");
-    REFUSE(dtype_x, SPK_F8E4M3, SPK_ERR_UNSUPPORTED, "dtype_x = f8e4m3");
+    REFUSE(dtype_x, SPK_INT32, SPK_ERR_UNSUPPORTED, "dtype_x = i32");
     REFUSE(dtype_y, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_y = f16 with dtype_x = f32");
     REFUSE(dtype_d, SPK_F16, SPK_ERR_UNSUPPORTED, "dtype_d = f16 with dtype_x = f32");
     REFUSE(layout_x, (spk_layout)2, SPK_ERR_ARGUMENT, "layout_x = 2");

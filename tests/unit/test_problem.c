@@ -55,8 +55,11 @@ static void put(description *to, const spk_field_info *field, int64_t value)
     const int narrow = (int)value;
     const double real = (double)value / 7;
     char *at = to->bytes + field->offset;
+    const spk_scale tile = {value, value > 0 ? 1 + value : value};
     if (field->kind == SPK_FIELD_REAL)
         memcpy(at, &real, sizeof real);
+    else if (field->kind == SPK_FIELD_SCALE)
+        memcpy(at, &tile, sizeof tile);
     else if (field->kind == SPK_FIELD_SIZE || field->kind == SPK_FIELD_ITEMS || field->kind == SPK_FIELD_LD ||
              field->kind == SPK_FIELD_STRIDE || field->kind == SPK_FIELD_GROUPS || field->kind == SPK_FIELD_HEADS ||
              field->kind == SPK_FIELD_HEAD_STRIDE || field->kind == SPK_FIELD_COUNT)
@@ -68,9 +71,10 @@ static void put(description *to, const spk_field_info *field, int64_t value)
 /* Mostly `first`, as operations want one dtype for most; of sums what goes with it. */
 static int64_t draw_dtype(const spk_field_info *field, int64_t first)
 {
+    const spk_type *type = spk_type_of((spk_dtype)first);
     if (field->operand >= 0)
         return below(6) > 0 ? first : 1 + below(SPK_BF16);
-    return first == SPK_F64 ? SPK_F64 : below(2) ? SPK_TF32 : SPK_F32;
+    return type->sums == SPK_F32 && below(2) ? SPK_TF32 : type->sums;
 }
 
 /* A value that is not the default, where that is not one of two. */
@@ -102,6 +106,8 @@ static int64_t draw_value(const spk_field_info *field, int64_t dtype)
     case SPK_FIELD_BLOCK_LAYOUT:
     case SPK_FIELD_CHOICE:
         return below((int64_t)field->high + 1);
+    case SPK_FIELD_SCALE:
+        return !spk_type_is_scaled((spk_dtype)dtype) ? 0 : below(3) == 0 ? SPK_SCALE_ALL : 1 + below(20);
     case SPK_FIELD_GROUPS:
         break;
     }
@@ -155,13 +161,19 @@ static void draw_lists_of_gradients(spk_attention_backward *a)
         a->stride_grad_o = a->stride_grad_lse = a->stride_grad_q = a->stride_grad_k = a->stride_grad_v = 0;
 }
 
+static spk_dtype draw_factors(void)
+{
+    static const spk_dtype all[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16, SPK_F8E4M3, SPK_F8E5M2, SPK_INT8};
+    return all[below(7)];
+}
+
 /* A description in which every field counts, by the operation's table: dtypes are drawn until they agree. */
 static description draw_any(const spk_op *op)
 {
     description d;
     for (int turn = 0; turn < 10000; turn++) {
         spk_problem problem;
-        const int64_t dtype = 1 + below(SPK_BF16);
+        const int64_t dtype = draw_factors();
         begin(op, &d);
         for (int i = 0; i < op->field_count; i++)
             put(&d, &op->fields[i], draw_value(&op->fields[i], dtype));
@@ -178,11 +190,12 @@ static description draw_any(const spk_op *op)
 
 static void draw_dtypes(spk_dtype *a, spk_dtype *b, spk_dtype *d, spk_dtype *compute)
 {
-    static const spk_dtype all[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
-    *a = *b = *d = all[below(4)];
-    if ((*a == SPK_F16 || *a == SPK_BF16) && below(2))
-        *d = SPK_F32;
-    *compute = *a == SPK_F64 ? SPK_F64 : *a == SPK_F32 && below(2) ? SPK_TF32 : SPK_F32;
+    *a = *b = draw_factors();
+    const spk_type *type = spk_type_of(*a);
+    do
+        *d = type->results[below(SPK_MOST_RESULTS)];
+    while (*d == SPK_DTYPE_DEFAULT);
+    *compute = *a == SPK_F32 && below(2) ? SPK_TF32 : type->sums;
 }
 
 /* With groups, which the table alone does not draw. */
@@ -211,6 +224,10 @@ static spk_gemm draw_gemm(void)
     g.stride_r = below(3) == 0 ? SPK_STRIDE_SHARED : 4000 + below(1000);
     g.stride_p = 4000 + below(1000);
     g.group_axis = (spk_group_axis)below(4);
+    if (spk_type_is_scaled(g.dtype_a)) { /* along an axis that groups cut a factor is of one, or of all */
+        g.scale_a = (spk_scale){below(2) ? 1 : SPK_SCALE_ALL, below(2) ? 1 : SPK_SCALE_ALL};
+        g.scale_b = (spk_scale){below(2) ? 1 : SPK_SCALE_ALL, below(2) ? 1 : SPK_SCALE_ALL};
+    }
     if (g.group_axis == SPK_GROUP_NONE)
         return g;
     g.batch = 1;

@@ -37,6 +37,7 @@ pub const SPK_F8E4M3: spk_dtype = spk_dtype(5);
 pub const SPK_F8E5M2: spk_dtype = spk_dtype(6);
 pub const SPK_TF32: spk_dtype = spk_dtype(7);
 pub const SPK_INT32: spk_dtype = spk_dtype(8);
+pub const SPK_INT8: spk_dtype = spk_dtype(9);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_dtype(pub ::std::os::raw::c_uint);
@@ -625,6 +626,23 @@ unsafe extern "C" {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct spk_scale {
+    pub rows: i64,
+    pub cols: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_scale"][::std::mem::size_of::<spk_scale>() - 16usize];
+    ["Alignment of spk_scale"][::std::mem::align_of::<spk_scale>() - 8usize];
+    [
+        "Offset of field: spk_scale::rows",
+    ][::std::mem::offset_of!(spk_scale, rows) - 0usize];
+    [
+        "Offset of field: spk_scale::cols",
+    ][::std::mem::offset_of!(spk_scale, cols) - 8usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct spk_spmm {
     pub struct_size: usize,
     pub operation: spk_operation,
@@ -654,10 +672,12 @@ pub struct spk_spmm {
     pub stride_d: i64,
     pub stride_r: i64,
     pub stride_p: i64,
+    pub scale_a: spk_scale,
+    pub scale_b: spk_scale,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_spmm"][::std::mem::size_of::<spk_spmm>() - 168usize];
+    ["Size of spk_spmm"][::std::mem::size_of::<spk_spmm>() - 200usize];
     ["Alignment of spk_spmm"][::std::mem::align_of::<spk_spmm>() - 8usize];
     [
         "Offset of field: spk_spmm::struct_size",
@@ -731,6 +751,12 @@ const _: () = {
     [
         "Offset of field: spk_spmm::stride_p",
     ][::std::mem::offset_of!(spk_spmm, stride_p) - 160usize];
+    [
+        "Offset of field: spk_spmm::scale_a",
+    ][::std::mem::offset_of!(spk_spmm, scale_a) - 168usize];
+    [
+        "Offset of field: spk_spmm::scale_b",
+    ][::std::mem::offset_of!(spk_spmm, scale_b) - 184usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -750,10 +776,12 @@ pub struct spk_spmm_args {
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
+    pub scale_a: *const ::std::os::raw::c_void,
+    pub scale_b: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_spmm_args"][::std::mem::size_of::<spk_spmm_args>() - 112usize];
+    ["Size of spk_spmm_args"][::std::mem::size_of::<spk_spmm_args>() - 128usize];
     ["Alignment of spk_spmm_args"][::std::mem::align_of::<spk_spmm_args>() - 8usize];
     [
         "Offset of field: spk_spmm_args::struct_size",
@@ -800,6 +828,12 @@ const _: () = {
     [
         "Offset of field: spk_spmm_args::stream",
     ][::std::mem::offset_of!(spk_spmm_args, stream) - 104usize];
+    [
+        "Offset of field: spk_spmm_args::scale_a",
+    ][::std::mem::offset_of!(spk_spmm_args, scale_a) - 112usize];
+    [
+        "Offset of field: spk_spmm_args::scale_b",
+    ][::std::mem::offset_of!(spk_spmm_args, scale_b) - 120usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -823,10 +857,12 @@ pub struct spk_sddmm {
     pub stride_y: i64,
     pub stride_c: i64,
     pub stride_d: i64,
+    pub scale_x: spk_scale,
+    pub scale_y: spk_scale,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_sddmm"][::std::mem::size_of::<spk_sddmm>() - 112usize];
+    ["Size of spk_sddmm"][::std::mem::size_of::<spk_sddmm>() - 144usize];
     ["Alignment of spk_sddmm"][::std::mem::align_of::<spk_sddmm>() - 8usize];
     [
         "Offset of field: spk_sddmm::struct_size",
@@ -883,6 +919,12 @@ const _: () = {
     [
         "Offset of field: spk_sddmm::stride_d",
     ][::std::mem::offset_of!(spk_sddmm, stride_d) - 104usize];
+    [
+        "Offset of field: spk_sddmm::scale_x",
+    ][::std::mem::offset_of!(spk_sddmm, scale_x) - 112usize];
+    [
+        "Offset of field: spk_sddmm::scale_y",
+    ][::std::mem::offset_of!(spk_sddmm, scale_y) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -899,10 +941,12 @@ pub struct spk_sddmm_args {
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
+    pub scale_x: *const ::std::os::raw::c_void,
+    pub scale_y: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_sddmm_args"][::std::mem::size_of::<spk_sddmm_args>() - 88usize];
+    ["Size of spk_sddmm_args"][::std::mem::size_of::<spk_sddmm_args>() - 104usize];
     ["Alignment of spk_sddmm_args"][::std::mem::align_of::<spk_sddmm_args>() - 8usize];
     [
         "Offset of field: spk_sddmm_args::struct_size",
@@ -940,6 +984,12 @@ const _: () = {
     [
         "Offset of field: spk_sddmm_args::stream",
     ][::std::mem::offset_of!(spk_sddmm_args, stream) - 80usize];
+    [
+        "Offset of field: spk_sddmm_args::scale_x",
+    ][::std::mem::offset_of!(spk_sddmm_args, scale_x) - 88usize];
+    [
+        "Offset of field: spk_sddmm_args::scale_y",
+    ][::std::mem::offset_of!(spk_sddmm_args, scale_y) - 96usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -978,10 +1028,12 @@ pub struct spk_gemm {
     pub stride_r: i64,
     pub stride_p: i64,
     pub groups: i64,
+    pub scale_a: spk_scale,
+    pub scale_b: spk_scale,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 208usize];
+    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 240usize];
     ["Alignment of spk_gemm"][::std::mem::align_of::<spk_gemm>() - 8usize];
     [
         "Offset of field: spk_gemm::struct_size",
@@ -1067,6 +1119,12 @@ const _: () = {
     [
         "Offset of field: spk_gemm::groups",
     ][::std::mem::offset_of!(spk_gemm, groups) - 200usize];
+    [
+        "Offset of field: spk_gemm::scale_a",
+    ][::std::mem::offset_of!(spk_gemm, scale_a) - 208usize];
+    [
+        "Offset of field: spk_gemm::scale_b",
+    ][::std::mem::offset_of!(spk_gemm, scale_b) - 224usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1087,10 +1145,12 @@ pub struct spk_gemm_args {
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
+    pub scale_a: *const ::std::os::raw::c_void,
+    pub scale_b: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_gemm_args"][::std::mem::size_of::<spk_gemm_args>() - 120usize];
+    ["Size of spk_gemm_args"][::std::mem::size_of::<spk_gemm_args>() - 136usize];
     ["Alignment of spk_gemm_args"][::std::mem::align_of::<spk_gemm_args>() - 8usize];
     [
         "Offset of field: spk_gemm_args::struct_size",
@@ -1140,6 +1200,12 @@ const _: () = {
     [
         "Offset of field: spk_gemm_args::stream",
     ][::std::mem::offset_of!(spk_gemm_args, stream) - 112usize];
+    [
+        "Offset of field: spk_gemm_args::scale_a",
+    ][::std::mem::offset_of!(spk_gemm_args, scale_a) - 120usize];
+    [
+        "Offset of field: spk_gemm_args::scale_b",
+    ][::std::mem::offset_of!(spk_gemm_args, scale_b) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -2014,6 +2080,7 @@ pub const SPK_FIELD_GROUPS: spk_field_kind = spk_field_kind(12);
 pub const SPK_FIELD_HEADS: spk_field_kind = spk_field_kind(13);
 pub const SPK_FIELD_HEAD_STRIDE: spk_field_kind = spk_field_kind(14);
 pub const SPK_FIELD_COUNT: spk_field_kind = spk_field_kind(15);
+pub const SPK_FIELD_SCALE: spk_field_kind = spk_field_kind(16);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_field_kind(pub ::std::os::raw::c_uint);

@@ -28,6 +28,9 @@ pub use bindings::*;
 /// What a batch's input that all items share has as its stride.
 pub const SPK_STRIDE_SHARED: i64 = -1;
 
+/// A side of a tile of scale factors: all that there are along that axis.
+pub const SPK_SCALE_ALL: i64 = -1;
+
 /// The README's program compiles and runs.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -6,7 +6,8 @@ fn generate(header: &Path) -> String {
         .header(header.to_str().expect("a path in UTF-8"))
         .clang_arg("-std=c11")
         .allowlist_item("(spk|SPK)_.*")
-        .blocklist_item("SPK_STRIDE_SHARED") // bindgen makes it an i32
+        .blocklist_item("SPK_STRIDE_SHARED") // bindgen makes these an i32
+        .blocklist_item("SPK_SCALE_ALL")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)
         .generate_comments(false)

@@ -27,7 +27,7 @@ spk_status spk_cuda_check_pointer(const spk_cuda *cuda, const char *owner, const
 
 static spk_status check_all(const spk_cuda *cuda, const spk_problem *problem, const spk_args *args)
 {
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
+    for (int i = 0; i < problem->op->operand_count; i++)
         if (spk_problem_operand_elements(problem, i) > 0)
             SPK_TRY(spk_cuda_check_pointer(cuda, "args.", problem->op->operands[i].name, args->at[i]));
     return spk_cuda_check_pointer(cuda, "args.", "workspace", args->workspace);

@@ -97,7 +97,7 @@ static spk_status part_make(const spk_tensors *t, const spk_tensor *tensor, bool
 {
     const spk_type *type = spk_type_of_safetensors(tensor->dtype);
     const int64_t index_bytes = strcmp(tensor->dtype, "I32") == 0 ? 4 : strcmp(tensor->dtype, "I64") == 0 ? 8 : 0;
-    if (index ? index_bytes > 0 : type->use == SPK_USE_VALUES) {
+    if (index ? index_bytes > 0 : spk_type_holds_values(type->dtype)) {
         *out = (part){.tensor = tensor, .array.swap = __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__};
         out->array.from = index ? (spk_element){.bytes = index_bytes} : spk_element_of(type->dtype);
         out->array.to = (spk_element){.bytes = sizeof(int64_t)};

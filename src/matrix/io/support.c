@@ -102,7 +102,7 @@ static void swap_bytes(void *bytes, int64_t count, int64_t size)
         } else if (size == 2) {
             uint16_t *word = (uint16_t *)bytes + i;
             *word = __builtin_bswap16(*word);
-        } else {
+        } else if (size == 4) {
             uint32_t *word = (uint32_t *)bytes + i;
             *word = __builtin_bswap32(*word);
         }

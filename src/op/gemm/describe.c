@@ -115,6 +115,8 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->epilogue.activation = g->activation;
     fit_operands(p);
     SPK_TRY(read_arrays(g, p));
+    SPK_TRY(spk_read_scale("scale_a", 0, g->scale_a, p));
+    SPK_TRY(spk_read_scale("scale_b", 1, g->scale_b, p));
     fit_operands(p);
     return SPK_OK;
 }
@@ -159,7 +161,9 @@ static void write(const spk_problem *p, void *given)
                                     .stride_c = stride_of(p, SPK_C),
                                     .stride_d = stride_of(p, SPK_D),
                                     .stride_r = stride_of(p, SPK_RESIDUAL),
-                                    .stride_p = stride_of(p, SPK_PREACT)};
+                                    .stride_p = stride_of(p, SPK_PREACT),
+                                    .scale_a = spk_given_scale(p, 0),
+                                    .scale_b = spk_given_scale(p, 1)};
 }
 
 /* A batch whose items share B and lie as the rows of one array in A and all that is like D becomes that one product; so does one that
@@ -240,6 +244,7 @@ static const spk_operand_row operands[] = {
     [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .extents = "m x n", .role = SPK_ROLE_IN, .place = PLACE(residual)},
     [SPK_PREACT] = {.name = "preact", .title = "preact", .extents = "m x n", .role = SPK_ROLE_OUT, .place = PLACE(preact)},
     [SPK_OFFSETS] = {.name = "offsets", .title = "offsets", .extents = "1 x groups", .role = SPK_ROLE_IN, .place = PLACE(offsets)},
+    SPK_PRODUCT_SCALES(spk_gemm_args, SPK_OFFSETS + 1, a, b),
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_gemm_args);
@@ -266,6 +271,7 @@ static const spk_key_row key[] = {{.name = "a", .exact = spk_key_a},
                                   {.name = "group", .exact = key_group},
                                   {.name = "finite", .exact = spk_key_finite},
                                   {.name = "cache", .exact = spk_key_cache},
+                                  {.name = "scale", .exact = spk_key_scales},
                                   SPK_PRODUCT_KEY_BATCH,
                                   {.name = "m", .near = spk_key_m_class, .weight = 1, .moves = 1},
                                   {.name = "n", .near = spk_key_n_class, .weight = 1, .moves = 2},
@@ -279,6 +285,7 @@ const spk_op spk_op_gemm = {.id = SPK_GEMM,
                             .formula = "D = act(alpha A B + beta C + bias) + residual, or times residual",
                             .sentence = "A {m} x {k} times B {k} x {n}",
                             SPK_OP_TABLES,
+                            .scales = SPK_OFFSETS + 1,
                             .takes_pattern = SPK_PATTERN_NONE,
                             .read = read,
                             .write = write,

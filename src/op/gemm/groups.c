@@ -51,6 +51,16 @@ static void shift(const spk_problem *p, int i, int64_t row, int64_t col, spk_arg
             (char *)args->at[i] + (row * spk_operand_row_step(o) + col * spk_operand_col_step(o)) * (int64_t)spk_dtype_bytes(o->dtype);
 }
 
+/* Along the axis that is cut a factor is of one element, or of all. */
+static void shift_scales(const spk_problem *p, int64_t begin, spk_args *args)
+{
+    const spk_group_axis axis = p->group_axis;
+    const bool each[2][2] = {{p->scaled_a.rows == 1 && axis == SPK_GROUP_ROWS, p->scaled_a.cols == 1 && axis == SPK_GROUP_DEPTH},
+                             {p->scaled_b.rows == 1 && axis == SPK_GROUP_DEPTH, p->scaled_b.cols == 1 && axis == SPK_GROUP_COLS}};
+    for (int which = 0; which < 2; which++)
+        shift(p, p->op->scales + which, each[which][0] ? begin : 0, each[which][1] ? begin : 0, args);
+}
+
 void spk_group_take(const spk_problem *problem, const spk_args *args, int64_t group, spk_problem *one, spk_args *of_one)
 {
     static const int like_d[] = {SPK_C, SPK_D, SPK_RESIDUAL, SPK_PREACT};
@@ -65,9 +75,12 @@ void spk_group_take(const spk_problem *problem, const spk_args *args, int64_t gr
         shift(problem, SPK_B, columns ? 0 : range.begin, columns ? range.begin : 0, of_one);
     if (problem->epilogue.bias == (rows ? SPK_BIAS_PER_ROW : SPK_BIAS_PER_COL) && (rows || columns))
         shift(problem, SPK_BIAS, 0, range.begin, of_one);
+    shift_scales(problem, range.begin, of_one);
     *one = spk_problem_item(problem);
     one->group_axis = SPK_GROUP_NONE;
     one->offsets = (spk_operand){0};
     *(rows ? &one->m : columns ? &one->n : &one->k) = range.end - range.begin;
     one->op->fit(one);
+    for (int which = 0; which < 2; which++) /* factors lie as they did */
+        one->operand[one->op->scales + which].ld = problem->operand[problem->op->scales + which].ld;
 }

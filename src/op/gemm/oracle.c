@@ -20,20 +20,20 @@
         for (int64_t x = 0; x < outer; x++)                                                                                            \
             for (int64_t y = 0; y < inner; y++) {                                                                                      \
                 const int64_t k = along_row ? x : y, j = along_row ? y : x;                                                            \
-                const wide term = (wide)load(a[k * a_step]) * (wide)load(b[k * b_down + j * b_across]);                                \
+                wide term = (wide)load(a[k * a_step]) * (wide)load(b[k * b_down + j * b_across]);                                      \
+                if (o->is_scaled)                                                                                                      \
+                    term *= (wide)spk_scale_at(&o->scales, row, k, o->col0 + j, 0);                                                    \
                 sum[j] += term;                                                                                                        \
                 size[j] += term < 0 ? -term : term;                                                                                    \
             }                                                                                                                          \
     }
 
-ACCUMULATE(sums_f32, float, double, )
-ACCUMULATE(sums_f64, double, long double, )
-ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
-ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
+SPK_ORACLE_EACH(ACCUMULATE)
+static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
 
 static spk_status ask_one(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
 {
-    spk_row_oracle oracle = {.problem = problem, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    spk_row_oracle oracle = {.problem = problem, .sums = sums_of_types};
     return spk_oracle_rows(mem, &oracle, args, ask);
 }
 

@@ -38,6 +38,9 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     SPK_TRY(spk_read_array(&(spk_given_array){"ldc", "stride_c", 0, s->stride_c, false}, p->batch, &c));
     if (s->use_c != 0)
         p->c = c;
+    SPK_TRY(spk_read_scale("scale_x", 0, s->scale_x, p));
+    SPK_TRY(spk_read_scale("scale_y", 1, s->scale_y, p));
+    fit_operands(p);
     return SPK_OK;
 }
 
@@ -59,7 +62,9 @@ static void write(const spk_problem *p, void *given)
                                       .stride_x = spk_given_stride(p, &p->a),
                                       .stride_y = spk_given_stride(p, &p->b),
                                       .stride_c = spk_given_stride(p, &p->c),
-                                      .stride_d = p->d.stride};
+                                      .stride_d = p->d.stride,
+                                      .scale_x = spk_given_scale(p, 0),
+                                      .scale_y = spk_given_scale(p, 1)};
 }
 
 static double flops(const spk_problem *p)
@@ -106,6 +111,7 @@ static const spk_operand_row operands[] = {
     [SPK_B] = {.name = "y", .title = "Y", .extents = "k x n", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, y)},
     SPK_PRODUCT_C(spk_sddmm_args, SPK_EXTENTS_VALUES),
     SPK_PRODUCT_D(spk_sddmm_args, SPK_EXTENTS_VALUES),
+    SPK_PRODUCT_SCALES(spk_sddmm_args, SPK_D + 1, x, y),
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_sddmm_args);
@@ -127,6 +133,7 @@ const spk_op spk_op_sddmm = {.id = SPK_SDDMM,
                              .formula = "D = alpha (X Y at the pattern's blocks) + beta C",
                              .sentence = "X {m} x {k} times Y {k} x {n} at the blocks of a pattern {pattern}",
                              SPK_OP_TABLES,
+                             .scales = SPK_D + 1,
                              .takes_pattern = SPK_PATTERN_NEEDED,
                              .read = read,
                              .write = write,

@@ -33,16 +33,16 @@ static bool is_there(const spk_row_oracle *o, int64_t row, int64_t j)
             const element *y = (const element *)o->args->b + column * spk_operand_col_step(y_is); \
             for (int64_t k = 0; k < o->problem->k; k++) {                                         \
                 wide term = (wide)load(x[k * x_step]) * (wide)load(y[k * y_step]);                \
+                if (o->is_scaled)                                                                 \
+                    term *= (wide)spk_scale_at(&o->scales, i, k, column, 0);                      \
                 sum[j] += term;                                                                   \
                 size[j] += term < 0 ? -term : term;                                               \
             }                                                                                     \
         }                                                                                         \
     }
 
-ACCUMULATE(sums_f32, float, double, )
-ACCUMULATE(sums_f64, double, long double, )
-ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
-ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
+SPK_ORACLE_EACH(ACCUMULATE)
+static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
 
 /* The block that a row of D is in. */
 static void find_block(spk_row_oracle *o, int64_t row)
@@ -65,7 +65,7 @@ spk_status spk_sddmm_oracle(const spk_mem *mem, const spk_problem *problem, cons
 {
     spk_bsr_view view;
     SPK_TRY(spk_pattern_view(problem->pattern, SPK_NO_TRANS, problem->block_layout, &view));
-    spk_row_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    spk_row_oracle oracle = {.problem = problem, .view = &view, .sums = sums_of_types};
     oracle.begin_row = find_block;
     oracle.is_there = is_there;
     return spk_oracle_rows(mem, &oracle, args, ask);

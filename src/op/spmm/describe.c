@@ -59,6 +59,8 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->epilogue.activation = s->activation;
     fit_operands(p);
     SPK_TRY(read_arrays(s, p));
+    SPK_TRY(spk_read_scale("scale_a", 0, s->scale_a, p));
+    SPK_TRY(spk_read_scale("scale_b", 1, s->scale_b, p));
     fit_operands(p);
     return SPK_OK;
 }
@@ -91,7 +93,9 @@ static void write(const spk_problem *p, void *given)
                                     .stride_c = spk_given_stride(p, &p->c),
                                     .stride_d = p->d.stride,
                                     .stride_r = spk_given_stride(p, &p->residual),
-                                    .stride_p = p->preact.stride};
+                                    .stride_p = p->preact.stride,
+                                    .scale_a = spk_given_scale(p, 0),
+                                    .scale_b = spk_given_scale(p, 1)};
 }
 
 /* A batch of one A whose items of B and D lie as the columns of one array becomes that one product. */
@@ -165,6 +169,7 @@ static const spk_operand_row operands[] = {
     [SPK_BIAS] = {.name = "bias", .title = "bias", .extents = "1 x m, or 1 x n", .role = SPK_ROLE_IN, .place = PLACE(bias)},
     [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .extents = "m x n", .role = SPK_ROLE_IN, .place = PLACE(residual)},
     [SPK_PREACT] = {.name = "preact", .title = "preact", .extents = "m x n", .role = SPK_ROLE_OUT, .place = PLACE(preact)},
+    SPK_PRODUCT_SCALES(spk_spmm_args, SPK_PREACT + 1, a, b),
 };
 
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_spmm_args);
@@ -184,6 +189,7 @@ const spk_op spk_op_spmm = {.id = SPK_SPMM,
                             .formula = "D = act(alpha op(A) B + beta C + bias) + residual, or times residual",
                             .sentence = "A{transposed} {m} x {k} {pattern} times B {k} x {n}",
                             SPK_OP_TABLES,
+                            .scales = SPK_PREACT + 1,
                             .takes_pattern = SPK_PATTERN_NEEDED,
                             .read = read,
                             .write = write,

@@ -3,41 +3,41 @@
 #include "op/spmm/spmm.h"
 
 /* sum[j] += a B[k][j] and size[j] += |a B[k][j]| over one row of op(A). */
-#define ACCUMULATE(name, element, wide, load)                                                                             \
-    static void name(const spk_row_oracle *o, int64_t row, void *sums, void *sizes)                                       \
-    {                                                                                                                     \
-        const spk_bsr_view *v = o->view;                                                                                  \
-        const spk_operand *b_is = &o->problem->b;                                                                         \
-        const int64_t b_row_step = spk_operand_row_step(b_is), b_col_step = spk_operand_col_step(b_is);                   \
-        const element *values = o->args->a, *b = (const element *)o->args->b + o->col0 * b_col_step;                      \
-        wide *sum = sums, *size = sizes;                                                                                  \
-        int64_t block_row = row / v->block_rows, inner = row % v->block_rows;                                             \
-        for (int64_t p = v->offsets[block_row]; p < v->offsets[block_row + 1]; p++) {                                     \
-            const element *block = values + (v->positions != NULL ? v->positions[p] : p) * v->block_stride;               \
-            int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                          \
-            int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */ \
-            for (int64_t k = 0; k < width; k++) {                                                                         \
-                wide a = (wide)load(block[inner * v->row_stride + k * v->col_stride]);                                    \
-                const element *b_row = b + (k0 + k) * b_row_step;                                                         \
-                for (int64_t j = 0; j < o->cols; j++) {                                                                   \
-                    wide term = a * (wide)load(b_row[j * b_col_step]);                                                    \
-                    sum[j] += term;                                                                                       \
-                    size[j] += term < 0 ? -term : term;                                                                   \
-                }                                                                                                         \
-            }                                                                                                             \
-        }                                                                                                                 \
+#define ACCUMULATE(name, element, wide, load)                                                                                         \
+    static void name(const spk_row_oracle *o, int64_t row, void *sums, void *sizes)                                                   \
+    {                                                                                                                                 \
+        const spk_bsr_view *v = o->view;                                                                                              \
+        const spk_operand *b_is = &o->problem->b;                                                                                     \
+        const int64_t b_row_step = spk_operand_row_step(b_is), b_col_step = spk_operand_col_step(b_is);                               \
+        const element *values = o->args->a, *b = (const element *)o->args->b + o->col0 * b_col_step;                                  \
+        wide *sum = sums, *size = sizes;                                                                                              \
+        int64_t block_row = row / v->block_rows, inner = row % v->block_rows;                                                         \
+        for (int64_t p = v->offsets[block_row]; p < v->offsets[block_row + 1]; p++) {                                                 \
+            const element *block = values + (v->positions != NULL ? v->positions[p] : p) * v->block_stride;                           \
+            int64_t k0 = (int64_t)v->columns[p] * v->block_cols;                                                                      \
+            int64_t width = k0 + v->block_cols <= v->cols ? v->block_cols : v->cols - k0; /* the overhang is not there */             \
+            for (int64_t k = 0; k < width; k++) {                                                                                     \
+                wide a = (wide)load(block[inner * v->row_stride + k * v->col_stride]);                                                \
+                const element *b_row = b + (k0 + k) * b_row_step;                                                                     \
+                for (int64_t j = 0; j < o->cols; j++) {                                                                               \
+                    wide term = a * (wide)load(b_row[j * b_col_step]);                                                                \
+                    if (o->is_scaled)                                                                                                 \
+                        term *= (wide)spk_scale_at(&o->scales, row, k0 + k, o->col0 + j, v->positions != NULL ? v->positions[p] : p); \
+                    sum[j] += term;                                                                                                   \
+                    size[j] += term < 0 ? -term : term;                                                                               \
+                }                                                                                                                     \
+            }                                                                                                                         \
+        }                                                                                                                             \
     }
 
-ACCUMULATE(sums_f32, float, double, )
-ACCUMULATE(sums_f64, double, long double, )
-ACCUMULATE(sums_f16, uint16_t, double, spk_f16_to_float)
-ACCUMULATE(sums_bf16, uint16_t, double, spk_bf16_to_float)
+SPK_ORACLE_EACH(ACCUMULATE)
+static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
 
 spk_status spk_spmm_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
 {
     spk_bsr_view view;
     SPK_TRY(spk_pattern_view(problem->pattern, problem->trans_a, problem->block_layout, &view));
-    spk_row_oracle oracle = {.problem = problem, .view = &view, .f32 = sums_f32, .f64 = sums_f64, .f16 = sums_f16, .bf16 = sums_bf16};
+    spk_row_oracle oracle = {.problem = problem, .view = &view, .sums = sums_of_types};
     return spk_oracle_rows(mem, &oracle, args, ask);
 }
 

@@ -35,7 +35,7 @@ static size_t lines(size_t bytes)
 static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_MAX_OPERANDS])
 {
     size_t total = 0;
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+    for (int i = 0; i < problem->op->operand_count; i++) {
         bytes[i] = spk_operand_bytes(&problem->operand[i], problem->batch);
         size_t padded = lines(bytes[i]) + LINE;
         total = padded > SIZE_MAX / 16 - total ? SIZE_MAX / 16 : total + padded;
@@ -45,7 +45,7 @@ static size_t array_bytes(const spk_problem *problem, size_t bytes[SPK_MAX_OPERA
 
 size_t spk_operands_set_bytes(const spk_problem *problem)
 {
-    size_t bytes[SPK_MAX_OPERANDS];
+    size_t bytes[SPK_MAX_OPERANDS] = {0};
     return array_bytes(problem, bytes);
 }
 
@@ -53,7 +53,7 @@ size_t spk_operands_set_bytes(const spk_problem *problem)
 static double touched_bytes(const spk_operands *o)
 {
     double touched = 0;
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++)
+    for (int i = 0; i < o->problem->op->operand_count; i++)
         if (i != spk_problem_static_operand(o->problem))
             touched += spk_problem_touched_bytes(o->problem, i);
     return touched;
@@ -176,7 +176,7 @@ static spk_status fill_index(spk_operands *o, int operand, uint64_t seed, void *
 
 static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_MAX_OPERANDS])
 {
-    for (int i = 0; i < SPK_MAX_OPERANDS; i++) {
+    for (int i = 0; i < o->problem->op->operand_count; i++) {
         const spk_dtype dtype = o->problem->operand[i].dtype;
         const int64_t elements = spk_problem_operand_elements(o->problem, i);
         const double mean = o->problem->op->mean != NULL ? o->problem->op->mean(o->problem, i) : 0;
@@ -205,7 +205,7 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
     for (int64_t set = 0; status == SPK_OK && set < o->sets; set++) {
         if (set > 0 && spk_work_us() > deadline)
             o->sets = set;
-        for (int i = 0; status == SPK_OK && set < o->sets && i < SPK_MAX_OPERANDS; i++) {
+        for (int i = 0; status == SPK_OK && set < o->sets && i < o->problem->op->operand_count; i++) {
             size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
             if (o->bytes[i] == 0 || (set > 0 && i == spk_problem_static_operand(o->problem)))
                 continue;

@@ -24,4 +24,4 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 }
 
 const spk_kernel_ops reference_gemm_ops = {
-    .applicable = applicable, .predict_us = predict_us, .run = run, .batched = true, .grouped = true, .source_hash = SPK_SOURCE_HASH};
+    .predict_us = predict_us, .run = run, .batched = true, .grouped = true, .source_hash = SPK_SOURCE_HASH};

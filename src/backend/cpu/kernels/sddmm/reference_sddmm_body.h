@@ -11,9 +11,11 @@ static REAL T(dot)(const spk_problem *problem, const spk_args *args, int64_t i, 
                   y_step = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1;
     const ELEMENT *x = (const ELEMENT *)args->a + (problem->a.layout == SPK_ROW_MAJOR ? i * problem->a.ld : i);
     const ELEMENT *y = (const ELEMENT *)args->b + (problem->b.layout == SPK_ROW_MAJOR ? j : j * problem->b.ld);
+    const spk_scales scales = spk_scales_of(problem, args);
     REAL sum = 0;
+    (void)scales;
     for (int64_t k = 0; k < problem->k; k++)
-        sum += LOAD(x[k * x_step]) * LOAD(y[k * y_step]);
+        sum += SCALED(LOAD(x[k * x_step]) * LOAD(y[k * y_step]), i, k, j, 0);
     return sum;
 }
 

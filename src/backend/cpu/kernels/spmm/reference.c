@@ -16,4 +16,4 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return SPK_OK;
 }
 
-const spk_kernel_ops reference_ops = {.applicable = applicable, .predict_us = predict_us, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops reference_ops = {.predict_us = predict_us, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -9,6 +9,8 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
     const int64_t down = problem->b.layout == SPK_ROW_MAJOR ? problem->b.ld : 1,
                   across = problem->b.layout == SPK_ROW_MAJOR ? 1 : problem->b.ld;
     const int64_t block_row = i / view->block_rows;
+    const spk_scales scales = spk_scales_of(problem, args);
+    (void)scales;
     for (int64_t j = 0; j < count; j++)
         sums[j] = 0;
     for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++) {
@@ -17,7 +19,7 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
         const ELEMENT *b = (const ELEMENT *)args->b + k0 * down + j0 * across;
         for (int64_t k = 0; k < view->block_cols && k0 + k < view->cols; k++)
             for (int64_t j = 0; j < count; j++)
-                sums[j] += LOAD(a[k * view->col_stride]) * LOAD(b[k * down + j * across]);
+                sums[j] += SCALED(LOAD(a[k * view->col_stride]) * LOAD(b[k * down + j * across]), i, k0 + k, j0 + j, position);
     }
 }
 

@@ -5,6 +5,8 @@
 #include "matrix/matrix.h"
 #include "op/product.h"
 
+/* A term with its factors: element (i, k) of A, in the stored block at `position` where it has one, and element (k, j) of B. */
+#define SCALED(term, i, k, j, position) (term)
 #define REAL float
 #define ELEMENT float
 #define LOAD(x) (x)
@@ -34,21 +36,26 @@
 #define LOAD(x) (x)
 #define T(name) name##_f64
 #include REFERENCE_BODY
+#undef ELEMENT
+#undef LOAD
+#undef T
 
-static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
-{
-    (void)device;
-    (void)params;
-    if (problem->a.dtype != SPK_F32 && problem->a.dtype != SPK_F64 && problem->a.dtype != SPK_F16 && problem->a.dtype != SPK_BF16)
-        *why = "it knows f32, f64, f16 and bf16 only";
-    return *why == NULL;
-}
+/* Types of eight bits alike: in double their products are exact, and so are sums of them. */
+#undef SCALED
+#define SCALED(term, i, k, j, position) (spk_problem_is_scaled(problem) ? (term)*spk_scale_at(&scales, i, k, j, position) : (term))
+#define ELEMENT uint8_t
+#define LOAD(x) spk_value_at(&(x), problem->a.dtype, 0)
+#define T(name) name##_bytes
+#include REFERENCE_BODY
 
 static void run_product(const spk_bound *bound, const spk_args *args)
 {
     switch (bound->problem.a.dtype) {
     case SPK_F64:
         product_f64(bound, args);
+        break;
+    case SPK_F32:
+        product_f32(bound, args);
         break;
     case SPK_F16:
         product_f16(bound, args);
@@ -57,6 +64,6 @@ static void run_product(const spk_bound *bound, const spk_args *args)
         product_bf16(bound, args);
         break;
     default:
-        product_f32(bound, args);
+        product_bytes(bound, args);
     }
 }

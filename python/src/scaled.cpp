@@ -1,0 +1,63 @@
+#include "scaled.h"
+
+namespace sparse_autotune {
+
+int32_t result_dtype(int64_t result)
+{
+    switch (result) {
+    case RESULT_F32:
+        return aoti_torch_dtype_float32();
+    case RESULT_F16:
+        return aoti_torch_dtype_float16();
+    case RESULT_BF16:
+        return aoti_torch_dtype_bfloat16();
+    default:
+        refuse("result: " + std::to_string(result) + " is none of 0 (float32), 1 (float16) and 2 (bfloat16)");
+    }
+}
+
+spk_dtype factor_dtype(const char *name, int32_t dtype)
+{
+    static const int32_t e4m3 = aoti_torch_dtype_float8_e4m3fn(), e5m2 = aoti_torch_dtype_float8_e5m2(), i8 = aoti_torch_dtype_int8();
+    if (dtype == e4m3)
+        return SPK_F8E4M3;
+    if (dtype == e5m2)
+        return SPK_F8E5M2;
+    if (dtype == i8)
+        return SPK_INT8;
+    refuse(std::string(name) + ": its dtype must be float8_e4m3fn, float8_e5m2 or int8, not " + dtype_name(dtype));
+}
+
+namespace {
+
+int64_t tiles_along(int64_t size, int64_t tile)
+{
+    return tile == SPK_SCALE_ALL ? 1 : size / tile + (size % tile != 0);
+}
+
+std::string text_of_side(int64_t side)
+{
+    return side == SPK_SCALE_ALL ? "all" : std::to_string(side);
+}
+
+} // namespace
+
+Tensor factors_of(const char *name, const Tensor &given, const Tensor &like, const char *like_name, spk_scale tile, int64_t rows,
+                  int64_t cols, bool turned, int64_t stored)
+{
+    check_device(name, given, like, like_name);
+    if (dtype_of(given) != aoti_torch_dtype_float32())
+        refuse(std::string(name) + ": its dtype must be float32, not " + dtype_name(dtype_of(given)));
+    for (const int64_t side : {tile.rows, tile.cols})
+        if (side < 1 && side != SPK_SCALE_ALL)
+            refuse(std::string(name) + ": a factor covers tiles of 1 element or more, or all (-1) of an axis, not " + std::to_string(side));
+    std::vector<int64_t> wanted = {tiles_along(rows, tile.rows), tiles_along(cols, tile.cols)};
+    if (stored >= 0)
+        wanted = {stored};
+    if (sizes_of(given) != wanted)
+        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(given)) + "; factors of tiles of " + text_of_side(tile.rows) +
+               " x " + text_of_side(tile.cols) + " need " + text_of(wanted));
+    return torch::stable::contiguous(turned && stored < 0 ? torch::stable::transpose(given, 0, 1) : given);
+}
+
+} // namespace sparse_autotune

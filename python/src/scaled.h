@@ -1,0 +1,35 @@
+/* Scale factors of products: tensors of float32, and the tiles of an operand that they cover. */
+#pragma once
+
+#include <optional>
+
+#include "tensors.h"
+
+namespace sparse_autotune {
+
+/* As an operator is given them; the result's dtype is said, as the operands' cannot be it. */
+struct Scaling {
+    const std::optional<Tensor> &a, &b;
+    spk_scale tile_a, tile_b;
+    int64_t result; /* RESULT_F32, ... */
+};
+
+enum : int64_t { RESULT_F32, RESULT_F16, RESULT_BF16 };
+
+/* PyTorch's number of the result's dtype. */
+int32_t result_dtype(int64_t result);
+
+/* As library_dtype, of what may have scale factors. */
+spk_dtype factor_dtype(const char *name, int32_t dtype);
+
+/* Factors of a matrix of rows x cols, checked and contiguous; turned: those of its transpose. stored >= 0: one for each of so many stored
+ * blocks. */
+Tensor factors_of(const char *name, const Tensor &given, const Tensor &like, const char *like_name, spk_scale tile, int64_t rows,
+                  int64_t cols, bool turned, int64_t stored = -1);
+
+inline spk_scale turned_tile(spk_scale tile)
+{
+    return {tile.cols, tile.rows};
+}
+
+} // namespace sparse_autotune

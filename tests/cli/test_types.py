@@ -1,0 +1,62 @@
+"""Element types from the command line: docs/adding-a-type.md, and products of eight bits with scale factors."""
+import re
+
+import support
+from support import CliTest
+
+ROOT = support.HERE.parent.parent
+PAGE = (ROOT / "docs/adding-a-type.md").read_text()
+DIMS = ["--op", "gemm", "--m", "32", "--n", "32", "--k", "32"]
+
+
+class Page(CliTest):
+    def test_shows_what_is_compiled(self):
+        shown = re.findall(r"<!-- (\S+) -->\n```\w*\n(.*?)```\n", PAGE, re.DOTALL)
+        self.assertGreater(len(shown), 3)
+        for name, code in shown:
+            there = [line.rstrip("\\ ") for line in (ROOT / name).read_text().splitlines()]
+            for line in code.splitlines():
+                self.assertIn(line.rstrip("\\ "), there, name)
+
+    def test_its_commands_run(self):
+        commands = re.findall(r"^build/release/sparsek (.*)$", PAGE, re.MULTILINE)
+        self.assertEqual(len(commands), 2)
+        for line in commands:
+            self.cli(*line.replace("--each 200", "--each 5").split(), *([] if line.startswith("check") else ["--budget", "0.05"]))
+
+    def test_every_name_of_a_type_stands_where_the_page_says(self):
+        for name in re.findall(r"`((?:src|include|tests|cli|python|rust)/[\w/.-]+)`", PAGE):
+            self.assertTrue((ROOT / name).exists(), name)
+
+
+class Scaled(CliTest):
+    def test_classes_of_their_own(self):
+        """Each type, and each way to scale it: tuned, stored, explained, listed."""
+        for words, tile in (([], None), (["--scale-a", "row"], "row"), (["--scale-a", "1x16"], "1x16"), (["--scale-a", "tensor", "--scale-b", "16x16"], "tensor")):
+            with self.subTest(words=words):
+                line = [*DIMS, "--dtype", "f8e4m3", *words, "--store", "s.db"]
+                self.cli("explain", *line, code=1)
+                made = self.json("tune", *line, "--budget", "0.05")["results"][0]
+                self.assertEqual(made["problem"].get("scale_a"), tile)
+                self.assertEqual((made["problem"]["dtype"], made["problem"]["dtype_d"], made["chosen"].split()[0]), ("f8e4m3", "f32", "reference_gemm"))
+                self.assertTrue(self.json("explain", *line)["results"][0]["from_store"])
+        self.assertEqual(len(self.json("cache", "list", "--store", "s.db")["results"]), 4)
+
+    def test_a_factor_for_each_block(self):
+        line = ["--m", "64", "--k", "64", "--n", "8", "--block", "16x8", "--dtype", "i8", "--budget", "0.05"]
+        self.assertEqual(self.json("tune", *line, "--scale-a", "block")["results"][0]["problem"]["scale_a"], "16x8")
+        self.assertEqual(self.json("tune", *line, "--trans-a", "t", "--scale-a", "block")["results"][0]["problem"]["scale_a"], "8x16")
+
+    def test_lists_of_problems(self):
+        self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "col"}]')
+        self.assertEqual(self.json("tune", "--from", "list.json", "--budget", "0.05")["results"][0]["problem"]["scale_b"], "col")
+        self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "3"}]')
+        self.assertIn('it takes "tensor", "row", "col", "block" or a tile such as "1x128"', self.cli("tune", "--from", "list.json", code=3).stderr)
+
+    def test_what_is_refused(self):
+        for words, code, said in ((["--scale-a", "3"], 2, "is neither tensor, row, col or block nor the rows and columns of a tile"), (["--scale-a", "0x1"], 2, "is neither"),
+                                  (["--scale-a", "block"], 2, "there is no pattern whose blocks these could be"), (["--dtype-d", "f8e4m3"], 4, "this version gives f32, f16 or bf16")):
+            with self.subTest(words=words):
+                self.assertIn(said, self.cli("tune", *DIMS, "--dtype", "f8e4m3", *words, code=code).stderr)
+        self.assertIn("this version scales f8e4m3, f8e5m2 and i8", self.cli("tune", *DIMS, "--scale-a", "row", code=4).stderr)
+        self.assertIn("takes no scale factors", self.cli("run", "a.npy", "b.npy", "-o", "d.npy", "--scale-a", "row", code=2).stderr)
