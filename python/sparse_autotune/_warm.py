@@ -131,7 +131,7 @@ def _run_all(jobs: list[Callable[[], None]], progress: bool | None) -> None:
         with contextlib.suppress(ImportError):
             from tqdm.auto import tqdm
 
-            bar = tqdm(total=len(jobs), desc="warm_up", unit="product", leave=False)
+            bar = tqdm(total=len(jobs), desc="warm_up", unit="product", leave=False, mininterval=0)  # every product is shown: tqdm leaves out quick ones
     with bar if bar is not None else contextlib.nullcontext():
         for job in jobs:
             job()
