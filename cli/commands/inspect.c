@@ -126,7 +126,7 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     spk_matrix *bsr = NULL;
     spk_pattern *pattern = NULL;
     spk_report *list = NULL;
-    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};
+    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = dtype, .dtype_b = dtype};
     spk_tune_options options;
     cli_tune_options(app, &options);
     options.assume_finite = 1; /* dense is the yardstick here */

@@ -53,6 +53,19 @@ class Scaled(CliTest):
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "3"}]')
         self.assertIn('it takes "tensor", "row", "col", "block" or a tile such as "1x128"', self.cli("tune", "--from", "list.json", code=3).stderr)
 
+    def test_files(self):
+        """Matrices of these types: looked at and converted as they are."""
+        files = ROOT / "tests/data/io"
+        for name, dtype in (("a", "f8e5m2"), ("b", "f8e4m3"), ("c", "i8")):
+            with self.subTest(dtype=dtype):
+                line = [files / "bsr_bytes.safetensors", "--tensor", name]
+                self.assertIn(f"128 columns of B in {dtype}, reference takes", " ".join(self.cli("inspect", *line).stdout.split()))
+                self.cli("convert", *line, "a.safetensors", "--block", "1")
+                self.assertIn(f"BSR 5 x 7 {dtype}, 17 blocks of 1", self.cli("convert", "a.safetensors", "a.mtx").stdout)
+        self.cli("convert", files / "i1.npy", "a.npy")
+        self.assertEqual((self.folder / "a.npy").read_bytes()[-12:], (files / "i1.npy").read_bytes()[-12:])
+        self.assertIn(".npy has no f8e4m3", self.cli("convert", files / "i1.npy", "b.npy", "--dtype", "f8e4m3", code=2).stderr)
+
     def test_what_is_refused(self):
         for words, code, said in ((["--scale-a", "3"], 2, "is neither tensor, row, col or block nor the rows and columns of a tile"), (["--scale-a", "0x1"], 2, "is neither"),
                                   (["--scale-a", "block"], 2, "there is no pattern whose blocks these could be"), (["--dtype-d", "f8e4m3"], 4, "this version gives f32, f16 or bf16")):

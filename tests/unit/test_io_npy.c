@@ -119,9 +119,9 @@ static void test_bad_headers(void **state)
     refused(1, "{'shape': (281474976710657,)}", 48, 0, MB, format, "f: byte 36: a size above 2^48 in the header");
     refused(1, GOOD " {}", 48, 0, MB, format, "f: byte 68: something behind the '}' in the header");
     refused(1, "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3)}", 24, 0, MB, unsupported,
-            "f: elements of type '<i4' are not supported: f2, f4 and f8 are");
+            "f: elements of type '<i4' are not supported: f2, f4, f8 and i1 are");
     refused(1, "{'descr': '|f8', 'fortran_order': False, 'shape': (2, 3)}", 48, 0, MB, unsupported,
-            "f: elements of type '|f8' are not supported: f2, f4 and f8 are");
+            "f: elements of type '|f8' are not supported: f2, f4, f8 and i1 are");
     refused(1, "{'descr': [('x', '<f8')], 'fortran_order': False, 'shape': (6,)}", 48, 0, MB, unsupported,
             "f: structured arrays are not supported");
     refused(1, "{'descr': '<f8', 'fortran_order': False, 'shape': ()}", 8, 0, MB, unsupported,

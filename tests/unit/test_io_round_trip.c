@@ -69,15 +69,17 @@ static void test_round_trips(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 25; seed++) {
-        for (int dtype = SPK_F32; dtype <= SPK_BF16; dtype++) {
+        for (int dtype = SPK_F32; spk_type_of((spk_dtype)dtype)->name; dtype++) {
             spk_rng rng;
+            if (!spk_type_holds_values((spk_dtype)dtype))
+                continue;
             spk_rng_seed(&rng, seed);
             spk_matrix *coo = random_matrix(&rng, SPK_COO, (spk_dtype)dtype, 40),
                        *dense = random_matrix(&rng, SPK_DENSE, (spk_dtype)dtype, 20);
             spk_matrix *bsr = random_matrix(&rng, SPK_BSR, (spk_dtype)dtype, 40), *csr = random_matrix(&rng, SPK_CSR, (spk_dtype)dtype, 40);
             check_round_trip(coo, "a.mtx");
             check_round_trip(dense, "a.mtx");
-            if (dtype != SPK_BF16)
+            if (spk_type_of((spk_dtype)dtype)->npy)
                 check_round_trip(dense, "a.npy");
             else
                 assert_int_equal(spk_write_matrix(&case_mem, dense, in_folder("a.npy"), NULL), SPK_ERR_UNSUPPORTED);

@@ -1,4 +1,4 @@
-/* NumPy .npy, versions 1 to 3: f2, f4 and f8 of either byte order, one or two dimensions, C or Fortran order, as a dense matrix. */
+/* NumPy .npy, versions 1 to 3: f2, f4, f8 and i1 of either byte order, one or two dimensions, C or Fortran order, as a dense matrix. */
 #include <string.h>
 
 #include "matrix/check.h"
@@ -170,10 +170,11 @@ static spk_status element_of(const header *h, spk_array *array, spk_dtype *dtype
     const char *name = spk_reader_name(h->in->reader);
     bool little = h->descr[0] == '<', big = h->descr[0] == '>', native = h->descr[0] == '=';
     const spk_type *type = spk_type_of_npy(h->descr[0] != '\0' ? h->descr + 1 : NULL);
-    if ((!little && !big && !native) || type->use != SPK_USE_VALUES) {
+    const bool byte = h->descr[0] == '|' && type->bytes == 1; /* has no order of bytes */
+    if ((!little && !big && !native && !byte) || !spk_type_holds_values(type->dtype)) {
         char quoted[SPK_QUOTE_ROOM];
         spk_io_quote(quoted, h->descr, strlen(h->descr));
-        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f2, f4 and f8 are", name, quoted);
+        return spk_fail(SPK_ERR_UNSUPPORTED, "%s: elements of type %s are not supported: f2, f4, f8 and i1 are", name, quoted);
     }
     array->swap = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? big : little;
     array->from = spk_element_of(type->dtype);

@@ -13,15 +13,15 @@ spk_status spk_write_npy(const spk_matrix *matrix, spk_writer *writer, const spk
     if (matrix->format != SPK_DENSE)
         return spk_fail(SPK_ERR_ARGUMENT, ".npy holds dense matrices, and this one is sparse: convert it first");
     const char *type = spk_type_of(matrix->dtype)->npy;
+    const char order = spk_dtype_bytes(matrix->dtype) == 1 ? '|' : __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>';
     if (type == NULL)
         return spk_fail(SPK_ERR_UNSUPPORTED, ".npy has no %s: cast the matrix to f32 first", spk_dtype_name(matrix->dtype));
     memset(header, ' ', sizeof header);
     memcpy(header, "\x93NUMPY\x01\x00", 8);
     header[8] = HEADER - PREFIX;
     header[9] = 0;
-    int length = snprintf(header + PREFIX, HEADER - PREFIX, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (%lld, %lld), }",
-                          __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? '<' : '>', type, matrix->layout == SPK_COL_MAJOR ? "True" : "False",
-                          (long long)matrix->rows, (long long)matrix->cols);
+    int length = snprintf(header + PREFIX, HEADER - PREFIX, "{'descr': '%c%s', 'fortran_order': %s, 'shape': (%lld, %lld), }", order, type,
+                          matrix->layout == SPK_COL_MAJOR ? "True" : "False", (long long)matrix->rows, (long long)matrix->cols);
     header[PREFIX + length] = ' '; /* over snprintf's NUL */
     header[HEADER - 1] = '\n';
     SPK_TRY(spk_writer_bytes(writer, header, sizeof header));
