@@ -31,9 +31,9 @@ spk_status spk_read_dtypes(const spk_given_dtypes *given, spk_problem *problem)
     const struct {
         const char *name;
         spk_dtype dtype;
-    } all[] = {{given->name_a, a}, {given->name_b, b}, {"dtype_d", d}, {"compute", compute}};
+    } all[] = {{given->name_a, given->a}, {given->name_b, given->b}, {"dtype_d", given->d}, {"compute", given->compute}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (spk_dtype_name(all[i].dtype) == NULL)
+        if (all[i].dtype != SPK_DTYPE_DEFAULT && spk_dtype_name(all[i].dtype) == NULL)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = %d is not a dtype", all[i].name, (int)all[i].dtype);
     if (!spk_type_holds_values(a))
         return spk_fail(SPK_ERR_UNSUPPORTED, "%s = %s: this version multiplies %s", given->name_a, spk_dtype_name(a),
