@@ -44,26 +44,28 @@ static spk_status expand(const spk_mem *mem, const spk_matrix *in, spk_matrix **
 }
 
 /* Sums neighbours of equal column, in place. */
-static void sum_duplicates(spk_matrix *csr)
+static spk_status sum_duplicates(spk_matrix *csr)
 {
-    int64_t kept = 0, start = 0;
+    int64_t kept = 0, p = 0;
     for (int64_t row = 0; row < csr->rows; row++) {
-        int64_t first = kept, end = csr->row_offsets[row + 1];
-        for (int64_t p = start; p < end; p++) {
-            double value = spk_value_at(csr->values, csr->dtype, p);
-            if (kept > first && csr->col_indices[kept - 1] == csr->col_indices[p]) {
-                spk_value_add(csr->values, csr->dtype, kept - 1, value);
-            } else {
-                csr->col_indices[kept] = csr->col_indices[p];
-                spk_value_set(csr->values, csr->dtype, kept++, value);
-            }
+        const int64_t end = csr->row_offsets[row + 1];
+        while (p < end) {
+            const int64_t first = p, col = csr->col_indices[p];
+            double sum = spk_value_at(csr->values, csr->dtype, p);
+            for (p++; p < end && csr->col_indices[p] == col; p++)
+                sum = spk_value_sum(csr->dtype, sum, spk_value_at(csr->values, csr->dtype, p));
+            if (p - first > 1 && spk_value_is_lost(csr->dtype, sum))
+                return spk_fail(SPK_ERR_ARGUMENT, "row %lld, column %lld: the sum of %lld entries, %g, is out of the range of %s",
+                                (long long)row, (long long)col, (long long)(p - first), sum, spk_dtype_name(csr->dtype));
+            csr->col_indices[kept] = col;
+            spk_value_set(csr->values, csr->dtype, kept++, sum);
         }
-        start = end;
         csr->row_offsets[row + 1] = kept;
     }
     if (kept < csr->nnz)
         csr->pattern_only = 0;
     csr->nnz = kept;
+    return SPK_OK;
 }
 
 spk_status spk_convert_to_csr(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)
@@ -81,9 +83,11 @@ spk_status spk_convert_to_csr(const spk_mem *mem, const spk_matrix *in, spk_matr
     spk_matrix_release(&turned);
     if (status != SPK_OK)
         return status;
-    sum_duplicates(sorted);
+    status = sum_duplicates(sorted);
+    if (status != SPK_OK)
+        spk_matrix_release(&sorted);
     *out = sorted;
-    return SPK_OK;
+    return status;
 }
 
 spk_status spk_convert_to_coo(const spk_mem *mem, const spk_matrix *in, spk_matrix **out)

@@ -1,7 +1,8 @@
 /* Any format to dense, the cast of values, and the transpose: what only moves elements about. */
+#include <math.h>
 #include <string.h>
 
-#include <math.h>
+#include "base/c_locale.h"
 #include "matrix/check.h"
 #include "matrix/entries.h"
 
@@ -56,7 +57,7 @@ static void copy_indices(int64_t *to, const int64_t *from, int64_t count)
         memcpy(to, from, (size_t)count * sizeof *to);
 }
 
-/* Says which element of a matrix has no finite value in dtype. Infinities stay what they are. */
+/* Says which element of a matrix dtype cannot hold. Infinities stay what they are where it has them. */
 static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dtype)
 {
     double value = spk_value_at(in->values, in->dtype, at);
@@ -73,8 +74,11 @@ static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dt
         row = row * in->block_rows + (in->layout == SPK_ROW_MAJOR ? within / in->block_cols : within % in->block_rows);
         col = in->col_indices[entry] * in->block_cols + (in->layout == SPK_ROW_MAJOR ? within % in->block_cols : within / in->block_rows);
     }
-    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds at most %.5g", (long long)row,
-                    (long long)col, value, spk_dtype_name(dtype), spk_type_of(dtype)->largest);
+    char least[32] = "at most";
+    if (spk_type_is_whole(dtype))
+        spk_snprintf(least, sizeof least, "%.5g to", -spk_type_of(dtype)->largest - 1);
+    return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds %s %.5g", (long long)row, (long long)col,
+                    value, spk_dtype_name(dtype), least, spk_type_of(dtype)->largest);
 }
 
 spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype dtype, spk_matrix **out)
@@ -91,7 +95,7 @@ spk_status spk_convert_cast(const spk_mem *mem, const spk_matrix *in, spk_dtype 
     else
         spk_values_convert(dtype, made->values, in->dtype, in->values, count);
     for (int64_t i = 0; i < count && spk_dtype_bytes(dtype) < 8 && dtype != in->dtype; i++)
-        if (!isfinite(spk_value_at(made->values, dtype, i)) && isfinite(spk_value_at(in->values, in->dtype, i))) {
+        if (spk_value_is_lost(dtype, spk_value_at(in->values, in->dtype, i))) {
             spk_matrix_release(&made);
             return refuse_overflow(in, i, dtype);
         }

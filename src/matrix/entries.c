@@ -47,7 +47,9 @@ static int64_t widest_row(const spk_matrix *matrix)
 spk_status spk_entries_open(const spk_mem *mem, const spk_matrix *matrix, spk_entries *entries)
 {
     *entries = (spk_entries){.matrix = matrix};
-    if (matrix->format == SPK_COO)
+    if ((matrix->format == SPK_COO || matrix->format == SPK_CSR) && spk_type_is_scaled(matrix->dtype))
+        SPK_TRY(spk_convert_to_csr(mem, matrix, &entries->made)); /* repeats are summed before they are rounded to eight bits */
+    else if (matrix->format == SPK_COO)
         SPK_TRY(spk_coo_to_rows(mem, matrix, &entries->made));
     if (matrix->format == SPK_DENSE && matrix->layout == SPK_COL_MAJOR)
         SPK_TRY(spk_convert_to_dense(mem, matrix, SPK_ROW_MAJOR, &entries->made));

@@ -29,7 +29,7 @@ int64_t spk_entries_total(spk_entries *entries);
 /* COO as CSR, entries of a row in the order of the source: neither sorted nor summed. */
 spk_status spk_coo_to_rows(const spk_mem *mem, const spk_matrix *coo, spk_matrix **csr);
 
-/* Copies rows x cols elements of `bytes` (2, 4 or 8) between two strided arrays (strides in elements), tile by tile. */
+/* Copies rows x cols elements of `bytes` (1, 2, 4 or 8) between two strided arrays (strides in elements), tile by tile. */
 void spk_copy_strided(void *to, int64_t to_row_stride, int64_t to_col_stride, const void *from, int64_t from_row_stride,
                       int64_t from_col_stride, int64_t rows, int64_t cols, size_t bytes);
 

@@ -1,4 +1,5 @@
-/* Matrices in host memory: dense, COO, CSR, BSR. What the library holds always has 64-bit indices; values are f32, f64, f16 or bf16. */
+/* Matrices in host memory: dense, COO, CSR, BSR. What the library holds always has 64-bit indices; values are of a type that holds values.
+ */
 #ifndef SPK_MATRIX_MATRIX_H
 #define SPK_MATRIX_MATRIX_H
 

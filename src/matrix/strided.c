@@ -12,7 +12,9 @@ static void copy_tile(char *to, int64_t to_rs, int64_t to_cs, const char *from, 
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < cols; j++) {
             int64_t target = i * to_rs + j * to_cs, source = i * from_rs + j * from_cs;
-            if (bytes == sizeof(uint32_t))
+            if (bytes == 1)
+                to[target] = from[source];
+            else if (bytes == sizeof(uint32_t))
                 ((uint32_t *)to)[target] = ((const uint32_t *)from)[source];
             else if (bytes == sizeof(uint16_t))
                 ((uint16_t *)to)[target] = ((const uint16_t *)from)[source];

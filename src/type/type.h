@@ -51,7 +51,7 @@ enum { SPK_TYPE_LIST_TEXT = 96, SPK_USES_OF_VALUES = 1 << SPK_USE_VALUES | 1 << 
 const char *spk_type_list(unsigned uses, const char *last, char *text, size_t size);
 const char *spk_type_list_of(const spk_dtype *types, int most, const char *last, char *text, size_t size);
 
-/* Whether elements of such a type stand for more than their bits with a scale factor beside them. */
+/* Whether a matrix of this type may have scale factors. */
 static inline bool spk_type_is_scaled(spk_dtype dtype)
 {
     return spk_type_of(dtype)->use == SPK_USE_FACTORS;

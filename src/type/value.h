@@ -77,12 +77,27 @@ static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, d
     }
 }
 
-/* Whether a value, rounded to the type, is not finite. */
-static inline bool spk_value_overflows(spk_dtype dtype, double value)
+/* Whether the type cannot hold a value: a finite one would become infinite or NaN; of whole numbers also what is infinite, NaN or beyond
+ * them, where spk_value_put takes the nearest. */
+static inline bool spk_value_is_lost(spk_dtype dtype, double value)
 {
     double rounded;
+    if (spk_type_is_whole(dtype))
+        return !(rint(value) >= -spk_type_of(dtype)->largest - 1 && rint(value) <= spk_type_of(dtype)->largest);
     spk_value_put(&rounded, dtype, 0, value);
-    return !isnan(value) && !isfinite(spk_value_at(&rounded, dtype, 0));
+    return isfinite(value) && !isfinite(spk_value_at(&rounded, dtype, 0));
+}
+
+/* The sum of two elements: of eight bits as it is, to be rounded once at the end; else as an element. */
+static inline double spk_value_sum(spk_dtype dtype, double a, double b)
+{
+    double rounded;
+    if (spk_type_is_scaled(dtype))
+        return a + b;
+    if (dtype == SPK_F32)
+        return (double)((float)a + (float)b);
+    spk_value_put(&rounded, dtype, 0, a + b);
+    return spk_value_at(&rounded, dtype, 0);
 }
 
 static inline void spk_value_add(void *values, spk_dtype dtype, int64_t index, double value)

@@ -109,7 +109,7 @@ static inline void model_add(model *m, int64_t row, int64_t col, double value)
 
 static inline double model_value(const spk_matrix *matrix, int64_t i)
 {
-    return matrix->dtype == SPK_F32 ? (double)((const float *)matrix->values)[i] : ((const double *)matrix->values)[i];
+    return spk_value_get(matrix->values, matrix->dtype, i);
 }
 
 static inline void model_add_block(model *m, const spk_matrix *bsr, int64_t block_row, int64_t p)
@@ -183,17 +183,24 @@ static inline void *index_array(spk_index_type type, const int64_t *from, int64_
     return made;
 }
 
-/* Small integers, zero among them: sums are exact in both types, in any order. */
+/* A type that matrices may have. */
+static inline spk_dtype random_dtype(spk_rng *rng)
+{
+    for (;;) {
+        const spk_dtype dtype = (spk_dtype)pick(rng, SPK_F32, SPK_INT8);
+        if (spk_type_holds_values(dtype))
+            return dtype;
+    }
+}
+
+/* Small integers, zero among them: sums are exact in every type, in any order. */
 static inline void *random_values(spk_rng *rng, spk_dtype dtype, int64_t count, int mostly_zero)
 {
     void *made = malloc((size_t)count * 8 + 8);
     assert_non_null(made);
     for (int64_t i = 0; i < count; i++) {
-        double value = mostly_zero && pick(rng, 0, 3) > 0 ? 0 : (double)pick(rng, -4, 4);
-        if (dtype == SPK_F32)
-            ((float *)made)[i] = (float)value;
-        else
-            ((double *)made)[i] = value;
+        const int64_t most = spk_type_of(dtype)->significand < 7 ? 1 : 4;
+        spk_value_set(made, dtype, i, mostly_zero && pick(rng, 0, 3) > 0 ? 0 : (double)pick(rng, -most, most));
     }
     return made;
 }
@@ -227,7 +234,7 @@ static inline spk_matrix *random_matrix(spk_rng *rng, spk_format format, int64_t
             row_of[i] = row_of[j], col_of[i] = col_of[j];
             row_of[j] = row, col_of[j] = col;
         }
-    spk_dtype dtype = pick(rng, 0, 1) ? SPK_F32 : SPK_F64;
+    spk_dtype dtype = random_dtype(rng);
     spk_index_type type = pick(rng, 0, 1) ? SPK_I32 : SPK_I64;
     spk_layout layout = pick(rng, 0, 1) && (format == SPK_DENSE || format == SPK_BSR) ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
     int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;

@@ -103,8 +103,10 @@ static void check_transpose(const spk_matrix *in, const model *expected)
 
 static void check_cast(const spk_matrix *in, const model *expected)
 {
-    for (spk_dtype dtype = SPK_F32; dtype <= SPK_F64; dtype++) {
+    for (spk_dtype dtype = SPK_F32; spk_type_of(dtype)->name; dtype++) {
         spk_matrix *cast = NULL;
+        if (!spk_type_holds_values(dtype))
+            continue;
         assert_ok(spk_convert_cast(&counted, in, dtype, &cast));
         assert_int_equal(cast->dtype, dtype);
         assert_int_equal(cast->nnz, in->nnz);

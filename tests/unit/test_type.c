@@ -59,7 +59,10 @@ static void whole_numbers_are(spk_dtype dtype)
     assert_true(rounded(dtype, largest + 0.5) == largest && rounded(dtype, 1e300) == largest &&
                 rounded(dtype, (double)INFINITY) == largest);
     assert_true(rounded(dtype, -1e300) == -largest - 1 && rounded(dtype, -(double)INFINITY) == -largest - 1);
-    assert_true(rounded(dtype, (double)NAN) == 0 && !spk_value_overflows(dtype, 1e300));
+    assert_true(rounded(dtype, (double)NAN) == 0 && spk_value_is_lost(dtype, 1e300) && spk_value_is_lost(dtype, (double)NAN));
+    assert_true(spk_value_is_lost(dtype, (double)INFINITY) && spk_value_is_lost(dtype, largest + 0.5) &&
+                spk_value_is_lost(dtype, -largest - 1.6));
+    assert_true(!spk_value_is_lost(dtype, largest + 0.4) && !spk_value_is_lost(dtype, -largest - 1.5));
 }
 
 /* What the row says of a type that holds values, shown by rounding to it. */
@@ -79,11 +82,12 @@ static void numbers_are_as_the_row_says(void **state)
         assert_true(rounded(dtype, 1 + eps) == 1 + eps);
         assert_true(spk_type_is_double(dtype) || (rounded(dtype, 1 + eps / 2) == 1 && rounded(dtype, 1 + 1.5 * eps) == 1 + 2 * eps));
         assert_true(spk_type_rounding(dtype) == eps / 2);
-        assert_true(rounded(dtype, type->largest) == type->largest && !spk_value_overflows(dtype, type->largest));
+        assert_true(rounded(dtype, type->largest) == type->largest && !spk_value_is_lost(dtype, type->largest));
         const double next = ldexp(1, ilogb(type->largest)) * eps, too_large = type->largest + 0.51 * next; /* half a step more, and some */
         assert_true(spk_type_is_double(dtype) || !isfinite(rounded(dtype, too_large)));
         assert_true(spk_type_is_double(dtype) || isinf(rounded(dtype, too_large)) == type->has_infinity);
-        assert_true(spk_type_is_double(dtype) || spk_value_overflows(dtype, -too_large));
+        assert_true(spk_type_is_double(dtype) || spk_value_is_lost(dtype, -too_large));
+        assert_true(!spk_value_is_lost(dtype, (double)NAN) && !spk_value_is_lost(dtype, -(double)INFINITY));
         assert_true(rounded(dtype, least) == least);
         if (!spk_type_is_double(dtype)) { /* a double has none that are smaller */
             assert_true(rounded(dtype, step) == step && rounded(dtype, 0.75 * step) == step && rounded(dtype, 0.25 * step) == 0);
@@ -108,7 +112,7 @@ static void rounding_is_bounded(void **state)
             const int exponent = type->least_exponent - type->significand - 2 + (int)spk_rng_below(&rng, 60);
             const double value = ldexp(spk_rng_normal(&rng), exponent), got = rounded(dtype, value);
             if (!isfinite(got)) {
-                assert_true(spk_value_overflows(dtype, value));
+                assert_true(spk_value_is_lost(dtype, value));
                 continue;
             }
             if (spk_type_is_whole(dtype) && fabs(value) > type->largest) {

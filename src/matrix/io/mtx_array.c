@@ -17,7 +17,7 @@ static inline bool fast_element(const spk_mtx *file, double *value)
     if (file->field != SPK_MTX_REAL || (*at == ' ' && !(at = spk_scan_fast_blanks(at))) || !(at = spk_number_fast(at, value)))
         return false;
     at += *at == '\r';
-    if (*at != '\n' || spk_value_overflows(file->dtype, *value))
+    if (*at != '\n' || spk_value_is_lost(file->dtype, *value))
         return false;
     file->scan->at = at + 1;
     file->scan->line++;

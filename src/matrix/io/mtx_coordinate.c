@@ -75,7 +75,7 @@ static inline bool fast_entry(const spk_mtx *file, entry *got)
         } else if (!(at = spk_number_fast(at, &got->value))) {
             return false;
         }
-        if (spk_value_overflows(file->dtype, got->value))
+        if (spk_value_is_lost(file->dtype, got->value))
             return false;
     }
     if (*at == ' ' && !(at = spk_scan_fast_blanks(at)))

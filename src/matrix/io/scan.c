@@ -118,7 +118,7 @@ spk_status spk_scan_value(const spk_scan *scan, const spk_word *word, spk_dtype 
 {
     char quoted[SPK_QUOTE_ROOM];
     spk_number_status result = spk_number_parse(word->text, word->length, value);
-    if (result == SPK_NUMBER_OK && isfinite(*value) && spk_value_overflows(dtype, *value))
+    if (result == SPK_NUMBER_OK && spk_value_is_lost(dtype, *value))
         result = SPK_NUMBER_RANGE;
     spk_io_quote(quoted, word->text, word->length);
     if (result == SPK_NUMBER_BAD)

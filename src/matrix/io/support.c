@@ -125,7 +125,7 @@ static int64_t convert(const void *from, void *to, int64_t offset, const spk_arr
     if (array->to.bytes < array->from.bytes)
         for (int64_t i = 0; i < count; i++) {
             const double value = spk_value_at(from, array->from.dtype, i);
-            if (isfinite(value) && spk_value_overflows(array->to.dtype, value))
+            if (spk_value_is_lost(array->to.dtype, value))
                 return i;
         }
     spk_values_convert(array->to.dtype, place, array->from.dtype, from, count);
