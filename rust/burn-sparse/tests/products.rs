@@ -1,8 +1,9 @@
 //! Products against Burn's dense ones.
 mod common;
 use burn::tensor::{DType, Device, Tensor};
-use burn_sparse::{BsrGemm, BsrPattern, BsrTensor, TuneConfig};
+use burn_sparse::{BsrGemm, BsrPattern, BsrTensor, TuneConfig, host_context};
 use common::{assert_near, estimate, numbers, sparse};
+use sparsek::{Dtype, Matrix};
 
 /// Both products of the matrix and of its transposed one.
 fn check(a: &BsrTensor, left: &dyn Fn([usize; 2]) -> Tensor<2>, tolerance: f32) {
@@ -23,6 +24,17 @@ fn element_types() {
         let a = sparse([70, 50], [16, 8], &device).map_values(|values| values.cast(dtype));
         assert_eq!(a.dtype(), dtype);
         check(&a, &|shape| numbers(shape, &device).cast(dtype), tolerance);
+    }
+}
+
+#[test]
+fn eight_bit_elements_are_refused() {
+    common::setup();
+    let integers = Matrix::from_dense(host_context().unwrap(), (2, 2), &[1i8; 4]).unwrap();
+    for dtype in [Dtype::I8, Dtype::F8E4M3, Dtype::F8E5M2] {
+        let matrix = integers.cast(dtype).unwrap();
+        let error = BsrTensor::from_matrix(&matrix, [2, 2], &Device::flex()).unwrap_err();
+        assert!(error.to_string().contains(&format!("{dtype:?}")), "{error}");
     }
 }
 

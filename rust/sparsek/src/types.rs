@@ -9,6 +9,7 @@ mod sealed {
     impl Sealed for f64 {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}
+    impl Sealed for i8 {}
     impl Sealed for i32 {}
     impl Sealed for i64 {}
 }
@@ -31,6 +32,13 @@ pub enum Dtype {
     F16,
     /// bfloat16
     Bf16,
+    /// float8 with three bits behind the point and no infinity (OFP8's E4M3). No [`Element`] has it: a matrix of it is
+    /// read after [`Matrix::cast`](crate::Matrix::cast).
+    F8E4M3,
+    /// float8 with two bits behind the point (OFP8's E5M2); likewise.
+    F8E5M2,
+    /// int8
+    I8,
 }
 
 impl Dtype {
@@ -40,15 +48,21 @@ impl Dtype {
             Dtype::F64 => sys::SPK_F64,
             Dtype::F16 => sys::SPK_F16,
             Dtype::Bf16 => sys::SPK_BF16,
+            Dtype::F8E4M3 => sys::SPK_F8E4M3,
+            Dtype::F8E5M2 => sys::SPK_F8E5M2,
+            Dtype::I8 => sys::SPK_INT8,
         }
     }
 
+    /// None: a type that only a newer library's matrices have.
     pub(crate) fn from_raw(raw: sys::spk_dtype) -> Option<Dtype> {
-        [Dtype::F32, Dtype::F64, Dtype::F16, Dtype::Bf16].into_iter().find(|dtype| dtype.raw() == raw)
+        use Dtype::{Bf16, F8E4M3, F8E5M2, F16, F32, F64, I8};
+        [F32, F64, F16, Bf16, F8E4M3, F8E5M2, I8].into_iter().find(|dtype| dtype.raw() == raw)
     }
 }
 
-/// A type of matrix elements: `f32`, `f64`, [`half::f16`] and [`half::bf16`].
+/// A type of matrix elements: `f32`, `f64`, [`half::f16`], [`half::bf16`]; and `i8`, of which a
+/// [`Matrix`](crate::Matrix) may be, but no [`Product`].
 ///
 /// ```
 /// fn bytes<T: sparsek::Element>() -> usize {
@@ -78,8 +92,13 @@ impl Element for bf16 {
     const DTYPE: Dtype = Dtype::Bf16;
     type Sum = f32;
 }
+impl Element for i8 {
+    const DTYPE: Dtype = Dtype::I8;
+    type Sum = f32;
+}
 
-/// Element types whose products may be written as `D`: each as itself, 16-bit ones as `f32`, too.
+/// Element types whose products may be written as `D`: each as itself, 16-bit ones as `f32`, too. Not `i8`: what
+/// multiplies eight-bit elements, and their scale factors, is in [`sys`] alone.
 ///
 /// ```
 /// fn products<A: sparsek::Product<D>, D: sparsek::Element>() {}
@@ -90,6 +109,11 @@ impl Element for bf16 {
 /// ```compile_fail
 /// # fn products<A: sparsek::Product<D>, D: sparsek::Element>() {}
 /// products::<f32, f64>();
+/// ```
+///
+/// ```compile_fail
+/// # fn products<A: sparsek::Product<D>, D: sparsek::Element>() {}
+/// products::<i8, f32>();
 /// ```
 pub trait Product<D: Element>: Element {}
 impl Product<f32> for f32 {}

@@ -89,6 +89,7 @@ pub enum Generate {
 pub struct Matrix {
     raw: NonNull<sys::spk_matrix>,
     desc: sys::spk_matrix_desc,
+    dtype: Dtype,
     context: Context,
 }
 
@@ -329,9 +330,11 @@ impl Matrix {
         let mut raw = ptr::null_mut();
         check(make(&mut raw), context.raw())?;
         let raw = NonNull::new(raw).expect("a matrix after success");
-        let mut matrix = Matrix { raw, desc: sized!(spk_matrix_desc), context: context.clone() };
+        let mut matrix = Matrix { raw, desc: sized!(spk_matrix_desc), dtype: Dtype::F32, context: context.clone() };
         // SAFETY: the matrix is alive; what it hands out stays as long as it.
         context.check(unsafe { sys::spk_matrix_view(raw.as_ptr(), &mut matrix.desc) })?;
+        matrix.dtype = Dtype::from_raw(matrix.desc.dtype)
+            .ok_or_else(|| Error::unsupported(format!("{matrix:?}: this crate does not know its elements' type")))?;
         Ok(matrix)
     }
 
@@ -367,4 +370,31 @@ fn description<T: Element>(shape: (usize, usize), format: sys::spk_format, value
     (desc.block_rows, desc.block_cols) = (1, 1);
     desc.values = values.as_ptr().cast();
     desc
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every type that the library's matrices have is one here, of the same name.
+    #[test]
+    fn no_type_is_unknown() {
+        let context = Context::builder().store_in_memory().threads(1).build().unwrap();
+        let matrix = Matrix::from_dense(&context, (1, 1), &[1f32]).unwrap();
+        let mut known = 0;
+        for dtype in (1..64).map(sys::spk_dtype) {
+            // SAFETY: the matrix is alive.
+            match matrix.derive(|out| unsafe { sys::spk_matrix_cast(context.raw(), matrix.raw(), dtype, out) }) {
+                Ok(cast) => {
+                    // SAFETY: a static string.
+                    let name = unsafe { text(sys::spk_dtype_name(dtype)) };
+                    assert_eq!(serde_json::to_value(cast.dtype()).unwrap(), name);
+                    assert_eq!(cast.dtype().raw(), dtype);
+                    known += 1;
+                }
+                Err(error) => assert!(error.to_string().contains("matrices hold"), "{error}"),
+            }
+        }
+        assert!(known >= 7, "{known}");
+    }
 }

@@ -30,7 +30,7 @@ impl Matrix {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn dtype(&self) -> Dtype {
-        Dtype::from_raw(self.desc.dtype).expect("matrices have one of four types")
+        self.dtype
     }
 
     /// Rows and columns.
@@ -55,7 +55,7 @@ impl Matrix {
         (count(self.desc.block_rows), count(self.desc.block_cols))
     }
 
-    /// Its stored values; `T` must be their type.
+    /// Its stored values; `T` must be their type. Of types that no `T` has, [`Matrix::cast`] makes others.
     ///
     /// ```
     /// # let context = sparsek::Context::new()?;
