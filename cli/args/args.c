@@ -123,19 +123,35 @@ static const struct {
 } scale_words[] = {{"tensor", {SPK_SCALE_ALL, SPK_SCALE_ALL}},
                    {"row", {1, SPK_SCALE_ALL}},
                    {"col", {SPK_SCALE_ALL, 1}},
-                   {"block", {ARGS_SCALE_BLOCK, ARGS_SCALE_BLOCK}}};
+                   {"block", {SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}}};
+
+/* "128" or "all", up to `end`. */
+static bool read_side(const char *text, const char *end, int64_t *side)
+{
+    char *behind = NULL;
+    if (end - text == 3 && strncmp(text, "all", 3) == 0) {
+        *side = SPK_SCALE_ALL;
+        return true;
+    }
+    if (text[0] < '0' || text[0] > '9')
+        return false;
+    errno = 0;
+    *side = strtoll(text, &behind, 10);
+    return !errno && behind == end && *side >= 1;
+}
 
 bool args_read_scale(const char *text, spk_scale *out)
 {
-    int64_t v[2];
+    spk_scale read;
+    const char *times = strchr(text, 'x');
     for (size_t i = 0; i < sizeof(scale_words) / sizeof(*scale_words); i++)
         if (strcmp(text, scale_words[i].word) == 0) {
             *out = scale_words[i].scale;
             return true;
         }
-    if (read_times(text, v, 2) != 2)
+    if (!times || !read_side(text, times, &read.rows) || !read_side(times + 1, times + strlen(times), &read.cols))
         return false;
-    *out = (spk_scale){v[0], v[1]};
+    *out = read;
     return true;
 }
 
@@ -322,7 +338,8 @@ static int parse_value(const args *a, const args_option *o, const char *text)
     case ARGS_SCALE:
         return args_read_scale(text, o->to)
                    ? ARGS_GO
-                   : wrong(a, "--%s: '%s' is neither tensor, row, col or block nor the rows and columns of a tile, RxC", o->name, text);
+                   : wrong(a, "--%s: '%s' is neither tensor, row, col or block nor the rows and columns of a tile, 1x128 or allx128",
+                           o->name, text);
     case ARGS_CHOICE: {
         int index = args_choice(o->values, text);
         if (index < 0)

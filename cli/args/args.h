@@ -92,8 +92,6 @@ bool args_read_block(const char *text, args_block *out);
 bool args_read_cells(const char *text, args_cells *out);
 bool args_read_scale(const char *text, spk_scale *out);
 
-/* A tile of --scale-a as large as the pattern's blocks, before there is a pattern. */
-#define ARGS_SCALE_BLOCK (-2)
 /* The text that args_read_scale reads. */
 void args_scale_text(spk_scale scale, char *text, size_t size);
 /* Index of text in "a|b|c" ('-' and '_' alike), or -1. */

@@ -26,7 +26,7 @@ static char *words_of(args_kind kind, const char *values)
                 names[count++] = info.name;
         }
     } else if (kind == ARGS_CHOICE || kind == ARGS_DTYPE || kind == ARGS_DEVICE) {
-        text = cli_format("%s", kind == ARGS_DTYPE ? ARGS_DTYPES : kind == ARGS_DEVICE ? "cpu|cuda" : values);
+        text = cli_format("%s", kind == ARGS_DTYPE && !values ? ARGS_DTYPES : kind == ARGS_DEVICE ? "cpu|cuda" : values);
         for (char *at = text; *at; at++)
             *at = *at == '|' ? ' ' : *at;
         return text;

@@ -64,7 +64,7 @@ char *help_text(const args_option *o)
     if (o->kind == ARGS_BLOCK)
         return cli_format("%s; sides of 1 to 256", o->help);
     if (o->kind == ARGS_SCALE)
-        return cli_format("%s; tensor, row, col, block, or a tile such as 1x128", o->help);
+        return cli_format("%s; tensor, row, col, block, or a tile such as 1x128 or allx128", o->help);
     if (o->kind == ARGS_PATTERN) {
         char *names = pattern_names(), *text = cli_format("%s; one of %s", o->help, names);
         free(names);

@@ -63,7 +63,9 @@ static void draw_short(random_state *r, check_draft *c)
     s->dtype_a = s->dtype_b = types[random_between(r, 0, 3)];
     s->dtype_d = results[random_between(r, 0, 2)];
     s->compute = SPK_DTYPE_DEFAULT;
-    s->scale_a = check_draw_scale(r, s->dtype_a, turned ? c->block_cols : c->block_rows, turned ? c->block_rows : c->block_cols);
+    s->scale_a = random_chance(r, 0.3)
+                     ? (spk_scale){SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}
+                     : check_draw_scale(r, s->dtype_a, turned ? c->block_cols : c->block_rows, turned ? c->block_rows : c->block_cols);
     s->scale_b = check_draw_scale(r, s->dtype_b, turned ? c->block_rows : c->block_cols, 16);
 }
 

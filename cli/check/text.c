@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/args/args.h"
 #include "cli/base/text.h"
 #include "cli/check/check.h"
 
@@ -16,6 +17,12 @@ static void append(char **text, char *more)
 /* ", layout_b col": a field that is not as it is by default; NULL: it is. */
 static char *field_text(const spk_field_info *field, const operation_struct *given)
 {
+    if (field->kind == SPK_FIELD_SCALE) {
+        char tile[64];
+        const spk_scale scale = operation_get_scale(field, given);
+        args_scale_text(scale, tile, sizeof(tile));
+        return scale.rows != 0 ? cli_format(", %s %s", field->name, tile) : NULL;
+    }
     const int64_t value = field->kind == SPK_FIELD_REAL ? 0 : operation_get(field, given);
     double real;
     int length;

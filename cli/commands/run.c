@@ -297,11 +297,18 @@ static int read_required(cli *app, const run_flags *f, run_data *r)
             if (code == EXIT_DONE)
                 code = take_pattern(app, f, f->inputs[i], r);
         } else {
-            code = read_dense(app, f->inputs[i], tensor, r->dtype, -1, -1, false, matrix);
+            /* what another type would be rounded to whole numbers, or to eight bits, is the caller's to say */
+            const spk_dtype wanted = f->dtype || spk_dtype_bytes(r->dtype) != 1 ? r->dtype : SPK_DTYPE_DEFAULT;
+            code = read_dense(app, f->inputs[i], tensor, wanted, -1, -1, false, matrix);
         }
         if (code)
             break;
         const spk_matrix_desc d = matrix_view(*matrix);
+        if (i > 0 && r->dtype && d.dtype != r->dtype) {
+            code = cli_fail(app, EXIT_INPUT, "%s: holds %s, and %s %s: say which with --dtype", f->inputs[i], spk_dtype_name(d.dtype),
+                            f->inputs[0], spk_dtype_name(r->dtype));
+            break;
+        }
         r->dtype = r->dtype ? r->dtype : d.dtype;
         if (!operand->is_values) {
             r->finite = all_finite(&d) && r->finite;

@@ -114,11 +114,17 @@ static char *with_values(char *text, const char *key)
 {
     static const struct {
         const char *name, *usual, *before, *behind;
-    } values[] = {{"nz", "", "about ", " blocks"},          {"h", "1", "", " heads"},
-                  {"share", "1", "", " to one of K and V"}, {"items", "", "batch of about ", ""},
-                  {"seqs", "", "about ", " sequences"},     {"win", "", "window of about ", ""},
-                  {"seen", "", "about ", " keys a query"},  {"page", "", "pages of ", " keys"},
-                  {"group", "none", "groups along ", ""},   {"ep", "none", "", ""}};
+    } values[] = {{"nz", "", "about ", " blocks"},
+                  {"h", "1", "", " heads"},
+                  {"share", "1", "", " to one of K and V"},
+                  {"items", "", "batch of about ", ""},
+                  {"seqs", "", "about ", " sequences"},
+                  {"win", "", "window of about ", ""},
+                  {"seen", "", "about ", " keys a query"},
+                  {"page", "", "pages of ", " keys"},
+                  {"group", "none", "groups along ", ""},
+                  {"ep", "none", "", ""},
+                  {"scale", "", "scales ", ""}};
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         const field value = value_of(key, values[i].name);
         if (value.text[0] && strcmp(value.text, values[i].usual) != 0)

@@ -182,8 +182,16 @@ static int check_operation(const cli *app, const problem_flags *f, int code, con
     return given ? goes_with(app, code, where, given, settings_owners(takes_pattern, NULL, " or ")) : EXIT_DONE;
 }
 
+/* Whether the matrix has an element for each of the stored blocks'. */
+static bool is_in_blocks(const operation *op, const setting *s)
+{
+    const spk_field_info *field = settings_field(s, op);
+    return field && op->operands[field->operand].is_values;
+}
+
 int problem_check_flags(const cli *app, const problem_flags *f, const char *where)
 {
+    const operation *op = operation_at(f->op);
     const int code = where ? EXIT_INPUT : EXIT_USAGE;
     const char *at = where ? where : "", *colon = where ? ": " : "";
     const int wrong = check_operation(app, f, code, where);
@@ -208,9 +216,8 @@ int problem_check_flags(const cli *app, const problem_flags *f, const char *wher
         return cli_fail(app, code, "%s%s--%s goes with --%s", at, colon, of_groups->option,
                         of_groups->kind == SPK_FIELD_GROUPS ? "group-axis" : "groups");
     for (int i = 0; i < settings_count(); i++)
-        if (settings_at(i)->kind == SPK_FIELD_SCALE && f->set[i].scale.rows == ARGS_SCALE_BLOCK && !problem_has_pattern(f))
-            return cli_fail(app, code, "%s%s--%s block: there is no pattern whose blocks these could be; say RxC", at, colon,
-                            settings_at(i)->option);
+        if (settings_at(i)->kind == SPK_FIELD_SCALE && f->set[i].scale.rows == SPK_SCALE_BLOCK && !is_in_blocks(op, settings_at(i)))
+            return cli_fail(app, code, "%s%s--%s block: this matrix has no stored blocks; say RxC", at, colon, settings_at(i)->option);
     bool batch = false;
     for (int i = 0; i < settings_count(); i++)
         batch = batch || (settings_at(i)->kind == SPK_FIELD_ITEMS && f->set[i].whole > 1);

@@ -334,7 +334,7 @@ static char *allowed(const field *f, const char *text)
         near = text ? args_nearest_of(text, f->choices) : NULL;
         break;
     case FIELD_DTYPE:
-        takes = ARGS_DTYPES;
+        takes = f->choices ? f->choices : ARGS_DTYPES;
         near = text ? args_nearest_dtype(text) : NULL;
         break;
     case FIELD_PATTERN:
@@ -344,7 +344,7 @@ static char *allowed(const field *f, const char *text)
     case FIELD_BLOCK:
         return cli_format("64 or \"64x32\", sides of 1 to 256");
     case FIELD_SCALE:
-        return cli_format("\"tensor\", \"row\", \"col\", \"block\" or a tile such as \"1x128\"");
+        return cli_format("\"tensor\", \"row\", \"col\", \"block\" or a tile such as \"1x128\" or \"allx128\"");
     case FIELD_CELLS:
         return cli_format("20 or \"20x10x10\", each 1 or more");
     case FIELD_TOKENS:

@@ -34,15 +34,6 @@ static int64_t value_of(const setting *s, const setting_value *value)
     }
 }
 
-/* The tile of a factor: where it is to be a block, that of the pattern, which is turned with it. */
-static spk_scale tile_of(const problem_flags *f, const problem *p, spk_scale given)
-{
-    const bool turned = problem_is_transposed(f);
-    if (given.rows != ARGS_SCALE_BLOCK || !p->pattern)
-        return given;
-    return (spk_scale){turned ? p->info.block_cols : p->info.block_rows, turned ? p->info.block_rows : p->info.block_cols};
-}
-
 /* All but strides, which follow from how the arrays lie. */
 static void apply_flags(const problem_flags *f, spk_dtype dtype, problem *p)
 {
@@ -55,7 +46,7 @@ static void apply_flags(const problem_flags *f, spk_dtype dtype, problem *p)
         if (s->kind == SPK_FIELD_REAL)
             operation_put_real(field, &p->given, f->set[i].real);
         else if (s->kind == SPK_FIELD_SCALE)
-            operation_put_scale(field, &p->given, tile_of(f, p, f->set[i].scale));
+            operation_put_scale(field, &p->given, f->set[i].scale);
         else if (s->value == 0)
             operation_put(field, &p->given, value_of(s, &f->set[i]));
         else if (f->set[i].index)

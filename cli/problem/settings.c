@@ -289,7 +289,8 @@ int settings_options(args_option *options, setting_value *values)
     for (int i = 0; i < settings_count(); i++) {
         const setting *s = &list[i];
         const args_kind kind = settings_args_kind(s);
-        options[i] = (args_option){s->option, 0, kind, &values[i], kind == ARGS_CHOICE ? s->choices : NULL, s->low, s->high, s->help};
+        options[i] = (args_option){s->option, 0,       kind,   &values[i], kind == ARGS_CHOICE || kind == ARGS_DTYPE ? s->choices : NULL,
+                                   s->low,    s->high, s->help};
         if (kind == ARGS_INT)
             options[i].low = (double)settings_least(s);
     }

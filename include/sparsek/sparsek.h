@@ -289,8 +289,8 @@ SPK_API spk_status spk_synchronize(spk_context *context, void *stream);
 SPK_API spk_status spk_memory_copy(spk_context *context, void *to, spk_memory to_kind, const void *from, spk_memory from_kind,
                                    size_t bytes);
 
-/* Converts count values in host memory between f32, f64, f16 and bf16: to the nearest, ties to even; too large becomes infinite. to and
- * from must not overlap. */
+/* Converts count values in host memory between f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8: to the nearest, ties to even. What is too large
+ * becomes infinite; NaN in f8e4m3; in i8 the nearest whole number from -128 to 127, where NaN becomes 0. to and from must not overlap. */
 SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, spk_dtype from_dtype, const void *from,
                                    int64_t count);
 
@@ -357,28 +357,30 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 #define SPK_STRIDE_SHARED (-1)
 
 /* Scale factors of a matrix of f8e4m3, f8e5m2 or i8: each of its elements stands for itself times the factor that covers it. Factors are
- * float32, one for each tile of rows x cols elements, contiguous, row by row of tiles; what hangs over at an edge has one, too. {1,
- * SPK_SCALE_ALL}: one a row; {SPK_SCALE_ALL, SPK_SCALE_ALL}: one for all; {0, 0}: none, all are 1. Where tiles of SpMM's A are as large as
- * the pattern's blocks, there is one factor for each stored block, in the order of col_indices. With a batch, or groups, in which the
- * matrix has arrays of its own, so have the factors, one after another. */
+ * float32, one for each tile of rows x cols elements of the matrix (of op(A), not of A), contiguous, row by row of tiles; a tile that the
+ * edge cuts has a factor of its own. {1, SPK_SCALE_ALL}: one a row; {SPK_SCALE_ALL, SPK_SCALE_ALL}: one for all; {0, 0}: none, all are 1;
+ * of SpMM's A also {SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}: one for each stored block, in the order of col_indices. If each item of a batch, or
+ * each group, has its own matrix, it has its own factors, too; they follow one another. */
 typedef struct spk_scale {
     int64_t rows, cols;
 } spk_scale;
-#define SPK_SCALE_ALL (-1)
+#define SPK_SCALE_ALL (-1)   /* a side: all that there are along this axis */
+#define SPK_SCALE_BLOCK (-2) /* both sides: a factor for each stored block of SpMM's A */
 
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the
- * context's device. Accumulation is in float32 (float64 for float64). An absent block contributes nothing, whatever B holds. Dtypes: A and
- * B f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8 (one for both); D the same, or f32 for f16 and bf16; f32, f16 or bf16 for those of 8 bits. */
+ * context's device. Accumulation is in float32 (float64 for float64; whole numbers are summed without rounding). An absent block
+ * contributes nothing, whatever B holds. Dtypes: A and B f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8 (one for both); D the same, or f32 for
+ * f16 and bf16; f32, f16 or bf16 for those of 8 bits. */
 typedef struct spk_spmm {
     size_t struct_size;
     spk_operation operation; /* SPK_SPMM */
     spk_trans trans_a;
-    int64_t n;               /* columns of B and D, >= 0 */
-    spk_dtype dtype_a;       /* values; default: SPK_F32 */
-    spk_dtype dtype_b;       /* default: dtype_a */
-    spk_dtype dtype_d;       /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    int64_t n;         /* columns of B and D, >= 0 */
+    spk_dtype dtype_a; /* values; default: SPK_F32 */
+    spk_dtype dtype_b; /* default: dtype_a */
+    spk_dtype dtype_d; /* C, D, bias, residual, preact; default: dtype_b, f32 for 8 bits */
+    spk_dtype compute; /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
     spk_layout block_layout; /* inside a block of values */
     spk_layout layout_b;
     spk_layout layout_d;   /* D, C, residual and preact */
@@ -439,8 +441,8 @@ typedef struct spk_sddmm {
     int64_t k;               /* columns of X and rows of Y, >= 0 */
     spk_dtype dtype_x;       /* default: SPK_F32 */
     spk_dtype dtype_y;       /* default: dtype_x */
-    spk_dtype dtype_d;       /* C and D; default: dtype_y */
-    spk_dtype compute;       /* default: f32, f64 for f64. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
+    spk_dtype dtype_d;       /* C and D; default: dtype_y, f32 for 8 bits */
+    spk_dtype compute; /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
     spk_layout block_layout; /* inside a block of C and D */
     spk_layout layout_x, layout_y;
     int use_c;                                      /* 1: C takes part (args.beta); 0: beta is ignored */
@@ -471,7 +473,7 @@ typedef struct spk_sddmm_args {
 
 /* D[M,N] = act(alpha * op(A)[M,K] op(B)[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N].
  * All matrices are dense: there is no pattern, and the calls that take one get NULL. D may be C. Accumulation is in float32 (float64 for
- * float64). Dtypes as of SpMM. With K = 0 the product is 0. */
+ * float64; whole numbers are summed without rounding). Dtypes as of SpMM. With K = 0 the product is 0. */
 typedef struct spk_gemm {
     size_t struct_size;
     spk_operation operation;   /* SPK_GEMM */
@@ -479,11 +481,11 @@ typedef struct spk_gemm {
     int64_t m, n, k;           /* >= 0 */
     spk_dtype dtype_a;         /* default: SPK_F32 */
     spk_dtype dtype_b;         /* default: dtype_a */
-    spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b */
-    spk_dtype compute;         /* default: f32, f64 for f64. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
-    spk_trans trans_a;         /* T: the array of A is K x M */
-    spk_trans trans_b;         /* T: the array of B is N x K */
-    spk_layout layout_a;       /* of the array, as it is before op; so layout_b */
+    spk_dtype dtype_d;         /* C, D, bias, residual, preact; default: dtype_b, f32 for 8 bits */
+    spk_dtype compute;   /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
+    spk_trans trans_a;   /* T: the array of A is K x M */
+    spk_trans trans_b;   /* T: the array of B is N x K */
+    spk_layout layout_a; /* of the array, as it is before op; so layout_b */
     spk_layout layout_b;
     spk_layout layout_d; /* D, C, residual and preact */
     int use_c;           /* 1: C takes part (args.beta); 0: beta is ignored */
@@ -1125,7 +1127,7 @@ typedef enum spk_format { SPK_DENSE = 1, SPK_COO = 2, SPK_CSR = 3, SPK_BSR = 4 }
 typedef struct spk_matrix_desc {
     size_t struct_size;
     spk_format format;
-    spk_dtype dtype; /* SPK_F32, SPK_F64, SPK_F16 or SPK_BF16 */
+    spk_dtype dtype; /* f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8 */
     int64_t rows, cols;
     int64_t block_rows, block_cols; /* BSR; else 1 */
     spk_layout layout;              /* dense: of the array; BSR: inside a block */

@@ -46,9 +46,8 @@
     {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16|f8e4m3|f8e5m2|i8", .usual = usual_, \
      .help = help_, .high = SPK_INT8}
 /* The tile that a scale factor covers. */
-#define FIELD_SCALE(name, operand, option_, help_)                                                                                      \
-    {FIELD_OF(name, SPK_FIELD_SCALE, operand), .option = option_, .usual = "none", .help = help_, .low = SPK_SCALE_ALL,                 \
-     .high = SPK_MOST_ELEMENTS}
+#define FIELD_SCALE(name, operand, option_, least, help_) \
+    {FIELD_OF(name, SPK_FIELD_SCALE, operand), .option = option_, .usual = "none", .help = help_, .low = least, .high = SPK_MOST_ELEMENTS}
 #define FIELD_COMPUTE(name)                                                                                                          \
     {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = "f32|f64|tf32|i32",                                                \
      .usual = "f64 for f64, i32 for i8, else f32", \

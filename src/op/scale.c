@@ -21,14 +21,10 @@ static int64_t tiles_along(int64_t size, int64_t tile)
     return tile == SPK_SCALE_ALL ? size > 0 : size / tile + (size % tile != 0);
 }
 
-bool spk_scale_is_by_block(const spk_problem *p)
+/* Whether the matrix has stored blocks. */
+static bool is_stored_in_blocks(const spk_problem *p, int which)
 {
-    if (p->pattern == NULL || strcmp(p->op->operands[SPK_A].extents, SPK_EXTENTS_VALUES) != 0)
-        return false;
-    const bool turned = p->trans_a == SPK_TRANS;
-    const int64_t rows = turned ? p->pattern->block_cols : p->pattern->block_rows,
-                  cols = turned ? p->pattern->block_rows : p->pattern->block_cols;
-    return p->scaled_a.rows == rows && p->scaled_a.cols == cols;
+    return which == 0 && strcmp(p->op->operands[SPK_A].extents, SPK_EXTENTS_VALUES) == 0;
 }
 
 void spk_scales_fit(spk_problem *p)
@@ -38,12 +34,14 @@ void spk_scales_fit(spk_problem *p)
         spk_operand *factors = &p->operand[p->op->scales + which];
         if (tile->rows == 0)
             continue;
-        const bool by_block = which == 0 && spk_scale_is_by_block(p);
-        *factors = (spk_operand){.dtype = SPK_F32,
-                                 .rows = by_block ? p->pattern->nnzb : tiles_along(rows_of(p, which), tile->rows),
-                                 .cols = by_block ? 1 : tiles_along(cols_of(p, which), tile->cols)};
+        const bool by_block = tile->rows == SPK_SCALE_BLOCK;
+        *factors =
+            (spk_operand){.dtype = SPK_F32,
+                          .rows = by_block ? (p->pattern != NULL ? p->pattern->nnzb : 0) : tiles_along(rows_of(p, which), tile->rows),
+                          .cols = by_block ? 1 : tiles_along(cols_of(p, which), tile->cols)};
         factors->ld = factors->cols > 0 ? factors->cols : 1;
-        factors->stride = p->operand[which].stride != 0 ? factors->rows * factors->cols : 0;
+        if (p->operand[which].stride == 0 || __builtin_mul_overflow(factors->rows, factors->cols, &factors->stride))
+            factors->stride = 0; /* so many are refused with the other extents */
     }
 }
 
@@ -65,8 +63,11 @@ spk_status spk_read_scale(const char *name, int which, spk_scale given, spk_prob
     char types[SPK_TYPE_LIST_TEXT];
     if (given.rows == 0 && given.cols == 0)
         return SPK_OK;
+    const bool by_block = given.rows == SPK_SCALE_BLOCK && given.cols == SPK_SCALE_BLOCK;
+    if (by_block && !is_stored_in_blocks(p, which))
+        return spk_fail(SPK_ERR_ARGUMENT, "%s: a factor for each stored block: this matrix has no stored blocks", name);
     const int64_t sides[] = {given.rows, given.cols};
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < 2 && !by_block; i++)
         if (sides[i] < 1 && sides[i] != SPK_SCALE_ALL)
             return spk_fail(SPK_ERR_ARGUMENT, "%s.%s = %lld: a factor covers 1 element or more, or SPK_SCALE_ALL (%d)", name,
                             i == 0 ? "rows" : "cols", (long long)sides[i], SPK_SCALE_ALL);
@@ -89,14 +90,16 @@ spk_scales spk_scales_of(const spk_problem *p, const spk_args *args)
         made.of[which].rows = tile->rows != SPK_SCALE_ALL ? tile->rows : INT64_MAX;
         made.of[which].cols = tile->cols != SPK_SCALE_ALL ? tile->cols : INT64_MAX;
         made.of[which].ld = p->operand[p->op->scales + which].ld;
-        made.of[which].by_block = which == 0 && spk_scale_is_by_block(p);
+        made.of[which].by_block = tile->rows == SPK_SCALE_BLOCK;
     }
     return made;
 }
 
 static int add_side(int64_t side, char *text, size_t size)
 {
-    return side == SPK_SCALE_ALL ? spk_snprintf(text, size, "all") : spk_snprintf(text, size, "%lld", (long long)side);
+    return side == SPK_SCALE_BLOCK ? spk_snprintf(text, size, "block")
+           : side == SPK_SCALE_ALL ? spk_snprintf(text, size, "all")
+                                   : spk_snprintf(text, size, "%lld", (long long)side);
 }
 
 void spk_scales_text(const spk_problem *p, char *text, size_t size)

@@ -1,6 +1,5 @@
 /* Scale factors of A and B (spk_scale): operands of their own, float32, one after another by rows. The tile of a matrix that a factor
- * covers is a part of the problem (scaled_a, scaled_b). Where a tile of SpMM's A is a stored block, its factors come in the order of the
- * blocks. */
+ * covers is a part of the problem (scaled_a, scaled_b): SPK_SCALE_BLOCK where SpMM's A has one for each stored block, in their order. */
 #ifndef SPK_OP_SCALE_H
 #define SPK_OP_SCALE_H
 
@@ -26,16 +25,13 @@ static inline spk_scale spk_given_scale(const spk_problem *problem, int which)
 /* The operands of factors, where sizes, pattern or batch have changed. */
 void spk_scales_fit(spk_problem *problem);
 
-/* Whether the factors of A are in the order of the pattern's stored blocks. */
-bool spk_scale_is_by_block(const spk_problem *problem);
-
 /* Where they lie, for who reads them one by one. */
 typedef struct spk_scales {
     struct {
         const float *factors; /* NULL: all are 1 */
         int64_t rows, cols;   /* of a tile; INT64_MAX: all that there are */
         int64_t ld;
-        bool by_block;
+        bool by_block; /* one for each stored block */
     } of[2];
 } spk_scales;
 
@@ -52,7 +48,7 @@ static inline double spk_scale_at(const spk_scales *s, int64_t i, int64_t k, int
     return product;
 }
 
-/* "a=1x128,b=128x128" for keys and messages, "all" for SPK_SCALE_ALL. */
+/* "a=1x128,b=128x128" for keys and messages, "all" for SPK_SCALE_ALL, "blockxblock" for SPK_SCALE_BLOCK. */
 enum { SPK_SCALES_TEXT = 96 };
 void spk_scales_text(const spk_problem *problem, char *text, size_t size);
 

@@ -1,4 +1,5 @@
 """Element types from the command line: docs/adding-a-type.md, and products of eight bits with scale factors."""
+import json
 import re
 
 import support
@@ -44,14 +45,54 @@ class Scaled(CliTest):
 
     def test_a_factor_for_each_block(self):
         line = ["--m", "64", "--k", "64", "--n", "8", "--block", "16x8", "--dtype", "i8", "--budget", "0.05"]
-        self.assertEqual(self.json("tune", *line, "--scale-a", "block")["results"][0]["problem"]["scale_a"], "16x8")
-        self.assertEqual(self.json("tune", *line, "--trans-a", "t", "--scale-a", "block")["results"][0]["problem"]["scale_a"], "8x16")
+        self.assertEqual(self.json("tune", *line, "--scale-a", "block")["results"][0]["problem"]["scale_a"], "block")
+        self.assertEqual(self.json("tune", *line, "--trans-a", "t", "--scale-a", "block")["results"][0]["problem"]["scale_a"], "block")
+        self.assertIn("this matrix has no stored blocks", self.cli("tune", *line, "--scale-b", "block", code=2).stderr)
+        self.assertIn("this matrix has no stored blocks", self.cli("tune", "--op", "sddmm", *line[:4], "--n", "64", *line[6:], "--scale-a", "block", code=2).stderr)
+
+    def test_tiles_of_all(self):
+        """What a report says is read again; each way is a line of its own in the list."""
+        for tile in ("1xall", "allx4", "allxall", "tensor", "4x4"):
+            made = self.json("tune", *DIMS, "--dtype", "i8", "--scale-b", tile, "--budget", "0.05", "--store", "s.db")["results"][0]["problem"]
+            self.write("list.json", json.dumps([made]))
+            self.assertEqual(self.json("tune", "--from", "list.json", "--budget", "0.05")["results"][0]["problem"]["scale_b"], made["scale_b"])
+        said = self.cli("cache", "list", "--store", "s.db").stdout
+        for tile in ("b=1xall", "b=allx4", "b=allxall", "b=4x4"):
+            self.assertIn(tile, said)
+
+    def test_sums_and_what_is_too_large(self):
+        self.write("repeats.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 3\n1 1 100\n1 1 100\n1 1 -100\n")
+        for format in ("npy", "safetensors"):
+            self.cli("convert", "repeats.mtx", f"a.{format}", "--dtype", "i8", *(["--block", "1"] if format == "safetensors" else []))
+            self.cli("convert", f"a.{format}", f"{format}.mtx")
+            self.assertEqual((self.folder / f"{format}.mtx").read_text().split()[-1], "100")
+        self.write("sum.mtx", "%%MatrixMarket matrix coordinate integer general\n1 1 2\n1 1 100\n1 1 100\n")
+        self.assertIn("row 0, column 0: the sum of 2 entries, 200, is out of the range of i8", self.cli("convert", "sum.mtx", "a.npy", "--dtype", "i8", code=2).stderr)
+        for value in ("300", "1e30", "-129", "nan", "inf"):
+            self.write("large.mtx", f"%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {value}\n")
+            self.check_refused("large.mtx")
+        for kind, size, entry in (("coordinate", "2 2 1", "2 1 -128"), ("array", "2 2", "-128")):  # 128 above the diagonal
+            self.write("skew.mtx", f"%%MatrixMarket matrix {kind} integer skew-symmetric\n{size}\n{entry}\n")
+            self.check_refused("skew.mtx")
+
+    def check_refused(self, name):
+        """By both commands that cast what a file holds."""
+        self.assertIn("i8 holds -128 to 127", self.cli("convert", name, "a.npy", "--dtype", "i8", code=3).stderr)
+        self.assertIn("i8 holds -128 to 127", self.cli("run", name, name, "--op", "gemm", "-o", "d.npy", "--dtype", "i8", code=3).stderr)
+
+    def test_run_takes_one_type(self):
+        """What the second file holds is not rounded to the first one's type in silence."""
+        self.write_array("b.npy", [[0.5] * 4] * 4)
+        self.cli("convert", ROOT / "tests/data/io/i1.npy", "a.npy")
+        self.assertIn("b.npy: holds f64, and a.npy i8: say which with --dtype", self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", code=3).stderr)
+        self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "f32", "--budget", "0.05")
+        self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "i8", "--budget", "0.05")
 
     def test_lists_of_problems(self):
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "col"}]')
         self.assertEqual(self.json("tune", "--from", "list.json", "--budget", "0.05")["results"][0]["problem"]["scale_b"], "col")
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "3"}]')
-        self.assertIn('it takes "tensor", "row", "col", "block" or a tile such as "1x128"', self.cli("tune", "--from", "list.json", code=3).stderr)
+        self.assertIn('it takes "tensor", "row", "col", "block" or a tile such as "1x128" or "allx128"', self.cli("tune", "--from", "list.json", code=3).stderr)
 
     def test_files(self):
         """Matrices of these types: looked at and converted as they are."""
@@ -68,7 +109,7 @@ class Scaled(CliTest):
 
     def test_what_is_refused(self):
         for words, code, said in ((["--scale-a", "3"], 2, "is neither tensor, row, col or block nor the rows and columns of a tile"), (["--scale-a", "0x1"], 2, "is neither"),
-                                  (["--scale-a", "block"], 2, "there is no pattern whose blocks these could be"), (["--dtype-d", "f8e4m3"], 4, "this version gives f32, f16 or bf16")):
+                                  (["--scale-a", "block"], 2, "this matrix has no stored blocks"), (["--dtype-d", "f8e4m3"], 4, "this version gives f32, f16 or bf16")):
             with self.subTest(words=words):
                 self.assertIn(said, self.cli("tune", *DIMS, "--dtype", "f8e4m3", *words, code=code).stderr)
         self.assertIn("this version scales f8e4m3, f8e5m2 and i8", self.cli("tune", *DIMS, "--scale-a", "row", code=4).stderr)

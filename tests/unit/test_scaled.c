@@ -266,13 +266,15 @@ static void spmm_once(uint64_t seed)
     p.dtype_d = results[draw(&rng, 0, 2)];
     p.layout_b = (spk_layout)draw(&rng, 0, 1);
     factors a = {.tile = draw_tile(&rng, m, k)}, b = {.tile = draw_tile(&rng, k, n)};
-    if (by_block)
+    const bool like_blocks = !by_block && draw(&rng, 0, 3) == 0; /* a grid all the same */
+    if (like_blocks)
         a.tile = turned ? (spk_scale){s.block_cols, s.block_rows} : (spk_scale){s.block_rows, s.block_cols};
-    const bool in_blocks = a.tile.rows == (turned ? s.block_cols : s.block_rows) && a.tile.cols == (turned ? s.block_rows : s.block_cols);
+    if (by_block)
+        a.tile = (spk_scale){SPK_SCALE_BLOCK, SPK_SCALE_BLOCK};
     p.scale_a = a.tile;
     p.scale_b = b.tile;
     const int64_t values = s.nnzb * s.block_rows * s.block_cols;
-    fill(&rng, p.dtype_a, values, in_blocks ? s.nnzb : tiles(m, a.tile.rows) * tiles(k, a.tile.cols), &a);
+    fill(&rng, p.dtype_a, values, by_block ? s.nnzb : tiles(m, a.tile.rows) * tiles(k, a.tile.cols), &a);
     fill(&rng, p.dtype_a, k * n, tiles(k, b.tile.rows) * tiles(n, b.tile.cols), &b);
     void *d = calloc((size_t)(m * n), sizeof(double));
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = b.values, .d = d, .alpha = 1,
@@ -288,7 +290,7 @@ static void spmm_once(uint64_t seed)
                 if (e < 0)
                     continue;
                 const double term = spk_value_get(a.values, p.dtype_a, value_at(&s, e, row, col)) *
-                                    (in_blocks ? (double)a.scales[e] : scale_of(&a, 0, i, x, k)) *
+                                    (by_block ? (double)a.scales[e] : scale_of(&a, 0, i, x, k)) *
                                     spk_value_get(b.values, p.dtype_a, place(p.layout_b, k, n, x, j)) * scale_of(&b, 0, x, j, n);
                 sum += term;
                 size += fabs(term);
@@ -376,6 +378,8 @@ static void what_is_refused(void **state)
     spk_plan_destroy(&plan);
     REFUSED(SPK_ERR_ARGUMENT, "scale_a.cols = 0: a factor covers 1 element or more", bad.scale_a.cols = 0);
     REFUSED(SPK_ERR_ARGUMENT, "scale_b.rows = -2", bad.scale_b = ((spk_scale){-2, 1}));
+    REFUSED(SPK_ERR_ARGUMENT, "scale_a: a factor for each stored block: this matrix has no stored blocks",
+            bad.scale_a = ((spk_scale){SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}));
     REFUSED(SPK_ERR_UNSUPPORTED, "scale_a with f32: this version scales f8e4m3, f8e5m2 and i8", bad.dtype_a = SPK_F32);
     REFUSED(SPK_ERR_UNSUPPORTED, "dtype_d = f8e4m3 with dtype_a = f8e4m3: this version gives f32, f16 or bf16", bad.dtype_d = SPK_F8E4M3);
     REFUSED(SPK_ERR_UNSUPPORTED, "dtype_b = i8", bad.dtype_b = SPK_INT8);

@@ -8,7 +8,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     (void)device;
     (void)params;
-    return 5 + spk_problem_flops(problem) / 2000 + (double)problem->m * (double)problem->n / 200;
+    return 5 + spk_problem_flops(problem) / (spk_problem_is_scaled(problem) ? 200 : 2000) + (double)problem->m * (double)problem->n / 200;
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)

@@ -7,7 +7,7 @@ static double predict_us(const spk_problem *problem, const spk_device *device, c
 {
     (void)params;
     const double threads = device->executor.threads > 0 ? device->executor.threads : 1;
-    return 5 + spk_problem_flops(problem) / 1000 / threads;
+    return 5 + spk_problem_flops(problem) / (spk_problem_is_scaled(problem) ? 200 : 1000) / threads;
 }
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
