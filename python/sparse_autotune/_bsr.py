@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
+from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
@@ -23,9 +24,9 @@ class BSR:
 
     row_offsets: int32 or int64, [ceil(rows / block_rows) + 1]; block row i holds the blocks row_offsets[i] .. row_offsets[i + 1] - 1.
     col_indices: the same dtype, [nnzb]; the block column of each block, increasing within a block row. values: float32, float64, float16 or
-    bfloat16, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on one pattern. Blocks are 1 to 256 high and wide. Indices
-    that do not lie one behind the other in memory are copied. May require a gradient. shape: (rows, cols); need not be multiples of the
-    block: what of an edge block lies beyond is ignored.
+    bfloat16, or for scaled_matmul float8_e4m3fn, float8_e5m2 or int8, [..., nnzb, block_rows, block_cols]; dimensions before are a batch on
+    one pattern. Blocks are 1 to 256 high and wide. Indices that do not lie one behind the other in memory are copied. May require a
+    gradient. shape: (rows, cols); need not be multiples of the block: what of an edge block lies beyond is ignored.
 
     A @ B works on either side, as do torch.matmul, mm, bmm, mv, addmm, addmv, F.linear and torch.sparse.mm. In a function that
     torch.compile sees, write sa.matmul(A, B) or A.matmul(B): A @ B and B @ A are left to Python there, and refused with fullgraph=True.
@@ -123,16 +124,17 @@ class BSR:
         """The blocks of a matrix [rows, cols] that a mask [grid rows, grid cols] keeps; their values are copied (gradients flow
         through)."""
         _check_matrix(dense)
-        blocks = _blocked(dense, _pair(block))
+        pair = _pair(block)
+        grid = [-(-size // side) for size, side in zip(dense.shape, pair, strict=True)]
         if not isinstance(mask, Tensor):
             raise TypeError(f"mask: must be a tensor, not {type(mask).__name__}")
-        if mask.shape != blocks.shape[:2]:
-            raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {list(blocks.shape[:2])}")
+        if list(mask.shape) != grid:
+            raise ValueError(f"mask: its shape is {list(mask.shape)}, the grid of blocks {grid}")
         check_numbers("dense", dense)
         check_numbers("mask", mask)
         mask = mask.bool()  # others would be taken for numbers of blocks
         row_offsets, col_indices = indices_of(mask)
-        return cls(row_offsets, col_indices, blocks[mask], (dense.shape[0], dense.shape[1]))
+        return cls(row_offsets, col_indices, _moved(dense, lambda numbers: _blocked(numbers, pair)[mask]), (dense.shape[0], dense.shape[1]))
 
     @classmethod
     def from_pattern(
@@ -161,7 +163,7 @@ class BSR:
     def _from_torch(cls, matrix: Tensor) -> BSR:
         if matrix.dim() != 2 or matrix.dense_dim():
             raise ValueError(f"matrix: batches and dense dimensions of torch.sparse_bsr are not taken, its shape is {list(matrix.shape)}; give the components")
-        check_dtype("matrix", matrix.dtype)
+        check_dtype("matrix", matrix.dtype, FACTORS)
         shape = (matrix.shape[0], matrix.shape[1])
         if not matrix.requires_grad or not torch.is_grad_enabled():
             return cls(matrix.crow_indices(), matrix.col_indices(), matrix.values().detach(), shape)
@@ -234,13 +236,13 @@ class BSR:
         return torch.sparse_bsr_tensor(self.row_offsets, self.col_indices, self.values.detach(), self.shape, **_as_given(self.values))
 
     def to_scipy(self) -> Any:
-        """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16; shapes that are multiples of the
-        block."""
+        """As scipy.sparse.bsr_array, without a copy where the values are on the CPU; no bfloat16, no float8; shapes that are multiples
+        of the block."""
         import scipy.sparse
 
         self._plain("scipy.sparse.bsr_array")
-        if self.dtype is torch.bfloat16:
-            raise TypeError("values: SciPy knows no bfloat16")
+        if self.dtype is torch.bfloat16 or self.dtype in _FLOATS8:
+            raise TypeError(f"values: SciPy knows no {str(self.dtype).removeprefix('torch.')}")
         parts = (self.values.detach().cpu().numpy(), self.col_indices.cpu().numpy(), self.row_offsets.cpu().numpy())
         return scipy.sparse.bsr_array(parts, shape=self.shape, blocksize=self.block, copy=False)
 
@@ -249,11 +251,14 @@ class BSR:
         down, across = self.grid
         high, wide = self.block
         lead = self.values.shape[:-3]
-        flat = self.values.new_zeros(*lead, down * across, high, wide)
         at = self.block_rows_of() * across + self.col_indices.long()
-        full = flat.index_copy(len(lead), at, self.values).unflatten(len(lead), (down, across))
-        full = full.transpose(-3, -2).reshape(*lead, down * high, across * wide)
-        return full[..., : self.shape[0], : self.shape[1]]
+
+        def spread(values: Tensor) -> Tensor:
+            flat = values.new_zeros(*lead, down * across, high, wide)
+            full = flat.index_copy(len(lead), at, values).unflatten(len(lead), (down, across))
+            return full.transpose(-3, -2).reshape(*lead, down * high, across * wide)
+
+        return _moved(self.values, spread)[..., : self.shape[0], : self.shape[1]]
 
     def block_rows_of(self) -> Tensor:
         """int64 [nnzb]: the block row of each block."""
@@ -277,7 +282,7 @@ class BSR:
         counts = torch.bincount(self.col_indices.long(), minlength=self.grid[1])
         offsets = torch.zeros(self.grid[1] + 1, dtype=self.row_offsets.dtype, device=self.device)
         offsets[1:] = torch.cumsum(counts, 0)
-        values = self.values.index_select(self.values.dim() - 3, order).mT
+        values = _moved(self.values, lambda blocks: blocks.index_select(blocks.dim() - 3, order)).mT
         return BSR(offsets, rows[order].to(self.col_indices.dtype), values, (self.shape[1], self.shape[0]))
 
     @property
@@ -398,13 +403,30 @@ _HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
 _NORMS = ("l1", "l2", "max")
 _ENTRIES_AT_ONCE = 1 << 22  # of which norms are computed in one go: what float64 takes of memory
 DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-FACTORS = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)  # of scaled_matmul
+_FLOATS8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+FACTORS = (*_FLOATS8, torch.int8)  # of scaled_matmul
 
 
 def check_dtype(name: str, dtype: Any, more: tuple[torch.dtype, ...] = ()) -> None:
     if dtype not in DTYPES and dtype not in more:
+        *others, last = (str(known).removeprefix("torch.") for known in (*DTYPES, *more))
         given = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else repr(dtype)
-        raise TypeError(f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {given}")
+        raise TypeError(f"{name}: its dtype must be {', '.join(others)} or {last}, not {given}{hint_at_scaled(dtype)}")
+
+
+def hint_at_scaled(dtype: Any) -> str:
+    """What follows the name of a dtype that is refused."""
+    return " (scaled_matmul multiplies that)" if dtype in FACTORS else ""
+
+
+def _moved(values: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """What a change makes of values that moves them and no more. Of float8 PyTorch cannot move all: bytes go in their place, or float32 where
+    a gradient is to go back."""
+    if values.dtype not in _FLOATS8:
+        return change(values)
+    if values.requires_grad and torch.is_grad_enabled():
+        return change(values.float()).to(values.dtype)
+    return change(values.view(torch.uint8)).view(values.dtype)
 
 
 def is_dense(operand: Any) -> bool:
@@ -428,7 +450,7 @@ def _check_matrix(dense: Any) -> None:
         raise TypeError(f"dense: must be a dense tensor, not {kind_of(dense)}")
     if dense.dim() != 2:
         raise ValueError(f"dense: must have two dimensions, not {dense.dim()}")
-    check_dtype("dense", dense.dtype)
+    check_dtype("dense", dense.dtype, FACTORS)
 
 
 def check_numbers(name: str, tensor: Tensor) -> None:

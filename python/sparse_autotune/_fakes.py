@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._bsr import DTYPES, FACTORS
+from ._bsr import DTYPES, FACTORS, hint_at_scaled
 from ._dense import cut_dim, result_dtype
 from ._ops import ACTIVATION_SHIFT, BOTTOM_RIGHT, CAUSAL, DYNAMIC, FACTOR, FINITE, RIGHT, ROWS_FIRST, TF32, TOP_LEFT, TRANS, WHOLE, WIDE
 
@@ -42,7 +42,8 @@ def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> Non
 
 
 def _check_number(name: str, tensor: Tensor) -> None:
-    _require(tensor.dtype in DTYPES, f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {_name(tensor.dtype)}")
+    text = f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {_name(tensor.dtype)}{hint_at_scaled(tensor.dtype)}"
+    _require(tensor.dtype in DTYPES, text)
 
 
 def _check_pattern(row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int) -> None:
@@ -240,6 +241,11 @@ def _check_factors(name: str, tensor: Tensor) -> None:
     _require(tensor.dtype in FACTORS, f"{name}: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not {_name(tensor.dtype)}")
 
 
+def _check_no_batch(name: str, tensor: Tensor, dims: int) -> None:
+    text = f"must have {'two' if dims == 2 else 'three'} dimensions, as products of eight bits have no batch; its shape is {list(tensor.shape)}"
+    _require(tensor.dim() == dims, f"{name}: {text}")
+
+
 @torch.library.register_fake("sparse_autotune::scaled_spmm")
 def _scaled_spmm(
     values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
@@ -247,10 +253,14 @@ def _scaled_spmm(
     _check_flags(flags, _OF_SPMM)
     _check_factors("values", values)
     _check_dtype("dense", dense, "values", values)
+    _check_no_batch("values", values, 3)
+    _check_no_batch("dense", dense, 2)
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
     right = bool(flags & RIGHT)
-    m = cols if bool(flags & TRANS) != right else rows
+    inner, m = (rows, cols) if bool(flags & TRANS) != right else (cols, rows)
+    given = dense.shape[-1] if right else dense.shape[-2]
+    _require(given == inner, f"dense: its shape is {list(dense.shape)}; the product needs {inner} {'columns' if right else 'rows'}")
     shape = [dense.shape[-2], m] if right else [m, dense.shape[-1]]
     return dense.new_empty(shape, dtype=_scaled_dtype(result))
 
@@ -260,6 +270,8 @@ def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, 
     _check_flags(flags, _OF_GEMM)
     _check_factors("a", a)
     _check_dtype("b", b, "a", a)
+    _check_no_batch("a", a, 2)
+    _check_no_batch("b", b, 2)
     _check_devices("a", a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _require(a.shape[-1] == b.shape[-2], f"b: its shape is {list(b.shape)}; the product needs {a.shape[-1]} rows, as a has columns")
     return a.new_empty([a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from . import _dense, _ops
-from ._bsr import is_dense, kind_of
+from ._bsr import FACTORS, is_dense, kind_of
 from ._matmul import check_into, check_out
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation, check_activation
 
@@ -23,7 +23,7 @@ def _flags_of(a: Tensor, activation: str | None, factor: Any, out_dtype: torch.d
     if activation is not None:
         check_activation(activation)
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
-    if out_dtype is None or out_dtype is a.dtype:
+    if out_dtype is None or out_dtype is a.dtype or a.dtype in FACTORS:  # which the operator refuses
         return flags
     if out_dtype is torch.float32 and a.dtype in (torch.float16, torch.bfloat16):
         return flags | WIDE

@@ -257,6 +257,19 @@ def has_tangent(operand: Any) -> bool:
         return forward_ad.unpack_dual(operand, level=0).tangent is not None
 
 
+def refuse_gradients(**operands: Any) -> None:
+    """Of products of eight bits, which have none."""
+    if torch.is_grad_enabled():
+        for name, operand in operands.items():
+            if getattr(operand, "requires_grad", False):
+                why = "requires a gradient, which products of eight bits do not have"
+                raise NotImplementedError(f"sparse_autotune: {name}: {why}; give {name}.detach(), or multiply under torch.no_grad()")
+    if forward_ad._current_level >= 0:
+        for name, operand in operands.items():
+            if has_tangent(operand):
+                raise NotImplementedError(f"sparse_autotune: {name}: has a tangent, and products of eight bits have no derivative")
+
+
 def multiplied_with_tangents(values, row_offsets, col_indices, dense, bias, rows: int, cols: int, flags: int, out) -> bool:
     """Inside a dual level: a product that multiplies `out` and has tangents is done as its formula, which has a derivative; others are
     refused."""

@@ -140,6 +140,7 @@ class Report:
         what = f"{p['dtype']}, {self._sentence.format_map(words)}"
         if p["batch"] > 1:
             what += f", batch of {p['batch']}"
+        what += "".join(f", {key[-1].upper()} scaled by {p[key]}" for key in p if key.startswith("scale_"))
         when = "from the store" if self.from_store else f"measured now in {self.tuning_s:.1f} s"
         if self.origin and self.tuning_s == 0 and not self.from_store:
             when = self.origin

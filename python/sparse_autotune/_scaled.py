@@ -10,10 +10,11 @@ from torch import Tensor
 
 from . import _ops
 from ._bsr import BSR, FACTORS, is_dense, kind_of
-from ._matmul import as_bsr
+from ._matmul import _PARTS, as_bsr
 from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
 
 ALL = -1  # of a tile: all that there are along this axis
+BLOCK = -2  # both sides of a tile: a stored block
 RESULTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 
 Tile = Sequence[int | None]
@@ -39,32 +40,31 @@ def _side(name: str, size: int, count: int, axis: str) -> int:
         return 1
     if count == 1:
         return ALL
-    if count < 1 or size % count != 0:
-        raise ValueError(f"{name}: has {count} factors along {size} {axis}, of which each cannot cover as many: say tile_{name[-1]}")
-    return size // count
+    side = size // max(count, 1)
+    if not side or side * count != size or side & (side - 1):  # 2 along 200 may be of 100 or of 128
+        raise ValueError(f"{name}: has {count} factors along {size} {axis}, which does not tell how many each covers: say tile_{name[-1]}")
+    return side
 
 
-def factors_of(name: str, scale: Tensor | None, tile: Tile | None, shape: Sequence[int], block: tuple[int, int] | None = None, stored: int = 0):
-    """Factors in the operator's shape, and the tile that each covers; block: of a sparse matrix with so many stored ones."""
+def factors_of(name: str, scale: Tensor | None, tile: Tile | None, shape: Sequence[int], stored: int | None = None):
+    """Factors in the operator's shape, and the tile that each covers; stored: how many blocks of a sparse matrix are."""
     if scale is None:
         if tile is not None:
             raise ValueError(f"tile_{name[-1]}: is given without {name}")
         return None, 0, 0
     if not is_dense(scale):
         raise TypeError(f"{name}: must be a dense tensor, not {kind_of(scale)}")
+    if tile is None and scale.dim() == 1 and scale.shape[0] == stored:
+        return scale, BLOCK, BLOCK
     if tile is not None:
         sides = _sides(f"tile_{name[-1]}", tile)
-    elif scale.numel() == 1 and stored != 1:
+    elif scale.numel() == 1:
         sides = (ALL, ALL)
-    elif block is not None and scale.dim() == 1 and scale.shape[0] == stored:
-        sides = block
     elif scale.dim() == 2:
         sides = (_side(name, shape[0], scale.shape[0], "rows"), _side(name, shape[1], scale.shape[1], "columns"))
     else:
-        what = " or one for each stored block" if block is not None else ""
+        what = f", or a line of one for each of the {stored} stored blocks" if stored is not None else ""
         raise ValueError(f"{name}: its shape is {list(scale.shape)}; it must be a single factor, a matrix of one for each tile{what}")
-    if sides == block:
-        return scale.reshape(-1), *sides
     return (scale.reshape(1, 1) if scale.numel() == 1 else scale), *sides
 
 
@@ -98,12 +98,9 @@ def parts_of(A: Any, B: Any, flags: int, scale_a: Any, scale_b: Any, tile_a: Any
         of_a = factors_of("scale_a", scale_a, tile_a, A.shape)
         of_b = factors_of("scale_b", scale_b, tile_b, B.shape)
         return "scaled_gemm", (A, B, flags, of_a[0], of_b[0], bias, *of_a[1:], *of_b[1:], result)
-    turned = bool(flags & TRANS)
-    shape = sparse.shape[::-1] if turned else sparse.shape
-    block = sparse.block[::-1] if turned else sparse.block
-    blocks = {"block": (block[0], block[1]), "stored": int(sparse.col_indices.shape[0])}
-    of_a = factors_of("scale_a", scale_a, tile_a, A.shape if right else shape, **({} if right else blocks))
-    of_b = factors_of("scale_b", scale_b, tile_b, shape if right else B.shape, **(blocks if right else {}))
+    shape = sparse.shape[::-1] if flags & TRANS else sparse.shape
+    of_a = factors_of("scale_a", scale_a, tile_a, *((A.shape,) if right else (shape, sparse.nnzb)))
+    of_b = factors_of("scale_b", scale_b, tile_b, *((shape, sparse.nnzb) if right else (B.shape,)))
     rows, cols = sparse.shape
     dense, flags = (A, flags | RIGHT) if right else (B, flags)
     scales = (of_a[0], of_b[0], bias, *of_a[1:], *of_b[1:], result)
@@ -131,17 +128,26 @@ def scaled_matmul(
 
     - one number: the whole matrix;
     - [M, 1] or [1, K] (of B: [K, 1] or [1, N]): a row, or a column, each;
-    - [M / r, K / c]: tiles of r x c;
-    - of a sparse matrix, one for each of its stored blocks, in the order of col_indices.
+    - [ceil(M / r), ceil(K / c)]: tiles of r x c, of the transposed matrix with transpose;
+    - [nnzb], of a sparse matrix: its stored blocks, in the order of col_indices.
 
-    tile_a, tile_b say the tile where its sides do not divide the matrix's: (128, 128), and None for all of an axis, (1, None). The result is
-    out_dtype: torch.float32, torch.float16 or torch.bfloat16; so is bias, [N]. transpose, activation and assume_finite as of matmul. Sums are
-    float32, of int8 whole numbers without rounding. There is no gradient. This version has a reference kernel, on the CPU: right, and slow.
+    tile_a, tile_b say the tile: (128, 128), and None for all of an axis, (1, None). Without them a side is taken to be what the shapes say:
+    1, all, or a power of two that divides the matrix's. ValueError asks for the tile where they say none of these: two factors along 200 may
+    be of 100 or of 128. The result is out_dtype: torch.float32, torch.float16 or torch.bfloat16; so is bias, [N]. transpose, activation and
+    assume_finite as of matmul. Sums are float32, of int8 whole numbers without rounding.
+
+    There is no gradient: operands that require one are refused (NotImplementedError) unless gradients are off. There is no batch. This version
+    has a reference kernel, on the CPU: right, and slow.
     """
     if bias is not None and not is_dense(bias):
         raise TypeError(f"bias: must be a dense tensor, not {kind_of(bias)}")
+    _ops.refuse_gradients(A=A, B=B, scale_a=scale_a, scale_b=scale_b, bias=bias)
     name, parts = parts_of(A, B, _flags(transpose, activation, assume_finite), scale_a, scale_b, tile_a, tile_b, bias, out_dtype)
     try:
         return getattr(torch.ops.sparse_autotune, name)(*parts)
     except RuntimeError as error:
-        raise _ops.named(error, a="A", b="B", values="values", dense="B", d="the result") from None
+        names = {"a": "A", "b": "B"}
+        if name == "scaled_spmm":
+            sparse, dense = ("B", "A") if parts[6] & RIGHT else ("A", "B")
+            names = {"dense": dense, "b": dense, **{part: f"{sparse}.{part}" for part in _PARTS}}
+        raise _ops.named(error, d="the result", **names) from None

@@ -234,6 +234,21 @@ def _gemm_into(keyset, a, b, bias, residual, flags, out):
 _library.impl("_gemm_out", _gemm_into, "Autograd", with_keyset=True)
 
 
+def _without_gradients(op: Any) -> Callable[..., Any]:
+    names = [argument.name for argument in op._schema.arguments]
+
+    def run(keyset: Any, *operands: Any) -> Any:
+        _ops.refuse_gradients(**dict(zip(names, operands, strict=False)))
+        with torch._C._AutoDispatchBelowAutograd():
+            return op.redispatch(keyset & torch._C._after_autograd_keyset, *operands)
+
+    return run
+
+
+for _op in (torch.ops.sparse_autotune.scaled_spmm.default, torch.ops.sparse_autotune.scaled_gemm.default):
+    _library.impl(_op._schema.name.removeprefix("sparse_autotune::"), _without_gradients(_op), "Autograd", with_keyset=True)
+
+
 class _Attention(_SingleLevelFunction):
     """q, k, v, then what says which pairs are kept: of the rest, these are tensors."""
 

@@ -14,12 +14,12 @@ import torch
 from torch import Tensor
 
 from . import _C, _ops, _originals
-from ._bsr import is_dense, kind_of
+from ._bsr import BSR, is_dense, kind_of
 from ._gemm import gemm
 from ._matmul import as_bsr, as_pattern, matmul
 from ._ops import FINITE, RIGHT, TRANS
 from ._report import Inspection, Report
-from ._scaled import is_scaled, parts_of
+from ._scaled import is_scaled, parts_of, scaled_matmul
 
 _TUNE, _EXPLAIN, _RACE, _FRESH = 0, 1, 3, 4
 _MOST_ROUNDS = 100_000
@@ -91,13 +91,19 @@ def _call(
 ) -> dict[str, Any] | None:
     flags = FINITE if assume_finite else 0
     if len(operands) == 2 and is_scaled(*operands):
+        if offs is not None:
+            raise TypeError("offs: products of float8_e4m3fn, float8_e5m2 and int8 have no groups")
         of_scales = dict.fromkeys(("scale_a", "scale_b", "tile_a", "tile_b"), None)
         given = {**of_scales, "out_dtype": torch.float32, **(scaling or {})}
         if set(given) - {*of_scales, "out_dtype"}:
             raise TypeError(f"scaling: has {', '.join(sorted(set(given) - {*of_scales, 'out_dtype'}))}; it takes {', '.join(of_scales)} and out_dtype")
-        name, parts = parts_of(*operands, flags | (TRANS if transpose else 0), bias=None, **given)
+        name, of_scaled = parts_of(*operands, flags | (TRANS if transpose else 0), bias=None, **given)
+        for operand, tensor in zip(("A", "B", "scale_a", "scale_b"), (*operands, given["scale_a"], given["scale_b"]), strict=True):
+            tensor = tensor.values if isinstance(tensor, BSR) else tensor
+            if isinstance(tensor, Tensor):
+                _check_memory(operand, tensor)
         with torch.no_grad(), _progress(progress):
-            return json.loads(getattr(torch.ops.sparse_autotune, f"_report_{name}")(*parts, action, rounds))
+            return json.loads(getattr(torch.ops.sparse_autotune, f"_report_{name}")(*of_scaled, action, rounds))
     if scaling is not None:
         raise TypeError("scaling: is of operands of float8_e4m3fn, float8_e5m2 or int8")
     if offs is not None and not _is_dense_product(*operands):
@@ -218,8 +224,8 @@ def benchmark(
 
     The rows of kind "peer" are timed from Python on the operands themselves, back to back (so with warm caches): sparse_autotune (matmul or
     gemm, all of its overhead included), pytorch_dense (torch.matmul) and, of a sparse operand, pytorch_bsr (torch.sparse_bsr, where PyTorch
-    can do it). rounds: interleaved rounds of the last phase. The report prints as a table, shows itself in notebooks, and has plot() and
-    to_dict(). The result goes to the store.
+    can do it); of operands of eight bits sparse_autotune alone (scaled_matmul, without factors). rounds: interleaved rounds of the last
+    phase. The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
     _check_rounds(rounds)
     found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)
@@ -244,6 +250,10 @@ def _peer_rounds(rounds: int) -> int:
 
 
 def _add_peers(report: Report, A: Any, B: Any, transpose: bool, assume_finite: bool, rounds: int) -> None:  # noqa: N803
+    if is_scaled(A, B):  # PyTorch has no such products of all kinds
+        own = {"sparse_autotune": lambda: scaled_matmul(A, B, transpose=transpose, assume_finite=assume_finite)}
+        report.add("sparse_autotune", _times(own, _peer_rounds(rounds), (A if isinstance(A, Tensor) else B).is_cuda)["sparse_autotune"])
+        return
     if _is_dense_product(A, B):
         for name, times in _times(
             {"sparse_autotune": lambda: gemm(A, B), "pytorch_dense": lambda: _originals.matmul(A, B)}, _peer_rounds(rounds), A.is_cuda

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from . import _functions
-from ._bsr import BSR, Norm, _pair, kept_blocks
+from ._bsr import BSR, Norm, _pair, check_dtype, kept_blocks
 from ._linear import check_shared, linears
 from ._matmul import matmul
 
@@ -257,6 +257,7 @@ def sparsify_weights(
     for name, module in taken.items():
         if id(module.weight) not in made:
             weight = module.weight.detach()
+            check_dtype(f"model: the weight of {name!r}", weight.dtype)
             mask = kept_blocks(f"model: the weight of {name!r}", weight, block, density, by)
             made[id(module.weight)] = nn.Parameter(SparseWeight(BSR.from_mask(weight, mask, block)), requires_grad=False)
     for module in taken.values():

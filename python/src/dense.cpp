@@ -121,8 +121,6 @@ void fill_strides(Dense *call)
 void scale(Dense *call, const Scaling &scaling)
 {
     spk_gemm &p = call->problem;
-    if (call->offsets || call->a.batch > 1 || call->b.batch > 1)
-        refuse("scale_a: a product with scale factors has neither groups nor a batch");
     if (scaling.a) {
         call->scale_a = factors_of("scale_a", *scaling.a, call->a.tensor, "a", scaling.tile_a, p.m, p.k, false);
         p.scale_a = scaling.tile_a;
@@ -156,6 +154,10 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     p.dtype_a = p.dtype_b = scaling ? factor_dtype("a", dtype) : library_dtype("a", dtype);
     check_device("b", b, a, "a");
     check_dtype("b", b, "a", dtype);
+    if (scaling) {
+        check_no_batch("a", a, 2);
+        check_no_batch("b", b, 2);
+    }
     call.offsets = offsets;
     call.whole = flags & FLAG_WHOLE;
     call.assume_finite = flags & FLAG_FINITE;

@@ -130,17 +130,13 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
 void scale(Multiply *call, const Scaling &scaling, const Shape &shape, int64_t flags)
 {
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
-    if (call->values.batch > 1 || call->dense.batch > 1)
-        refuse("scale_a: a product with scale factors has no batch");
     const int64_t rows = trans ? shape.cols : shape.rows, cols = trans ? shape.rows : shape.cols;
-    const spk_scale block = trans ? spk_scale{shape.block_cols, shape.block_rows} : spk_scale{shape.block_rows, shape.block_cols};
     const std::optional<Tensor> &of_sparse = right ? scaling.b : scaling.a, &of_dense = right ? scaling.a : scaling.b;
     const spk_scale sparse = right ? scaling.tile_b : scaling.tile_a, dense = right ? scaling.tile_a : scaling.tile_b;
     const Tensor &values = call->values.tensor;
     if (of_sparse) {
-        const bool by_block = sparse.rows == block.rows && sparse.cols == block.cols;
-        call->scale_a = factors_of(right ? "scale_b" : "scale_a", *of_sparse, values, "values", sparse, rows, cols, right,
-                                   by_block ? call->values.nnzb : -1);
+        call->scale_a =
+            factors_of(right ? "scale_b" : "scale_a", *of_sparse, values, "values", sparse, rows, cols, right, call->values.nnzb);
         call->problem.scale_a = right ? turned_tile(sparse) : sparse;
         call->args.scale_a = call->scale_a->const_data_ptr();
     }
@@ -181,6 +177,10 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     check_device("dense", dense, values, "values");
     call.factors = scaling ? factor_dtype("values", dtype) : library_dtype("values", dtype);
     check_dtype("dense", dense, "values", dtype);
+    if (scaling) {
+        check_no_batch("values", values, 3);
+        check_no_batch("dense", dense, 2);
+    }
     call.dense = matrix_of("dense", dense);
     const Batches batches = batches_of("values", values, 3, "dense", dense, 2);
     if (!batches.apart) {

@@ -149,6 +149,8 @@ void put_pattern(Json &json, const spk_pattern_info &info)
 std::string text_of_tile(spk_scale tile)
 {
     const auto side = [](int64_t size) { return size == SPK_SCALE_ALL ? std::string("all") : std::to_string(size); };
+    if (tile.rows == SPK_SCALE_BLOCK)
+        return "block";
     if (tile.rows == SPK_SCALE_ALL && tile.cols == SPK_SCALE_ALL)
         return "tensor";
     if (tile.rows == 1 && tile.cols == SPK_SCALE_ALL)

@@ -22,10 +22,13 @@ int32_t result_dtype(int64_t result);
 /* As library_dtype, of what may have scale factors. */
 spk_dtype factor_dtype(const char *name, int32_t dtype);
 
-/* Factors of a matrix of rows x cols, checked and contiguous; turned: those of its transpose. stored >= 0: one for each of so many stored
- * blocks. */
+/* Factors of a matrix of rows x cols, checked and contiguous; turned: those of its transpose. stored: blocks of a sparse one, of which each
+ * may have a factor, SPK_SCALE_BLOCK; -1: of a dense one. */
 Tensor factors_of(const char *name, const Tensor &given, const Tensor &like, const char *like_name, spk_scale tile, int64_t rows,
                   int64_t cols, bool turned, int64_t stored = -1);
+
+/* An operand of so many dimensions, two or three. */
+void check_no_batch(const char *name, const Tensor &t, int64_t dims);
 
 inline spk_scale turned_tile(spk_scale tile)
 {

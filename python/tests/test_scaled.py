@@ -75,6 +75,199 @@ def test_a_factor_for_each_stored_block():
     close(sa.scaled_matmul(x.T.contiguous(), sparse, None, scale, transpose=True), want.T, torch.float32)
 
 
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("density", [0.4, 1])
+def test_a_grid_of_tiles_as_large_as_blocks(density, transpose):
+    whole = random_bsr(32, 24, (8, 4), density)
+    values = drawn(*whole.values.shape, dtype=torch.float8_e4m3fn)
+    sparse, plain = whole.with_values(values), whole.with_values(values.float()).to_dense().double()
+    plain, tile = (plain.T, (4, 8)) if transpose else (plain, (8, 4))
+    scale, x = scales(plain.shape, tile), drawn(plain.shape[1], 5, dtype=torch.float8_e4m3fn)
+    want = (plain * spread(scale, tile, plain.shape)) @ x.double()
+    for says in (None, tile):
+        close(sa.scaled_matmul(sparse, x, scale, tile_a=says, transpose=transpose), want, torch.float32)
+        got = sa.scaled_matmul(x.T.contiguous(), sparse, None, scale.T.contiguous(), tile_b=says and says[::-1], transpose=not transpose)
+        close(got, want.T, torch.float32)
+    with pytest.raises(RuntimeError, match="scale_a: its shape is .5.; factors of tiles of"):
+        sa.scaled_matmul(sparse, x, torch.ones(5), tile_a=tile, transpose=transpose)
+    with pytest.raises(ValueError, match=f"scale_a: its shape is .99.; .* each of the {sparse.nnzb} stored blocks"):
+        sa.scaled_matmul(sparse, x, torch.ones(99), transpose=transpose)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+@pytest.mark.parametrize("stored", [0, 1, 2])
+def test_one_factor(stored, shape):
+    dense = torch.zeros(16, 8)
+    dense[: 8 * stored] = torch.randn(8 * stored, 8)
+    sparse, x = sa.BSR.from_dense(dense.to(torch.float8_e5m2), 8), drawn(8, 3, dtype=torch.float8_e5m2)
+    assert sparse.nnzb == stored
+    want = 2.5 * sparse.to_dense().double() @ x.double()
+    close(sa.scaled_matmul(sparse, x, torch.full(shape, 2.5)), want, torch.float32)
+    close(sa.scaled_matmul(x.T.contiguous(), sparse, None, torch.full(shape, 2.5), transpose=True), want.T, torch.float32)
+    close(sa.scaled_matmul(sparse, x, None, torch.full(shape, 2.5)), want, torch.float32)
+
+
+def test_tiles_that_shapes_tell():
+    a, b = drawn(4, 200, dtype=torch.int8), drawn(200, 6, dtype=torch.int8)
+    for counts, tile in (((1, 1), (None, None)), ((4, 1), (1, None)), ((2, 200), (2, 1)), ((4, 25), (1, 8))):
+        scale = torch.randn(counts)
+        close(sa.scaled_matmul(a, b, scale), (a.double() * spread(scale, tile, a.shape)) @ b.double(), torch.float32)
+    for count in (2, 3, 8, 0, 400):  # of 100 each, or of 128 and what is left
+        with pytest.raises(ValueError, match=f"scale_a: has {count} factors along 200 columns, .* say tile_a"):
+            sa.scaled_matmul(a, b, torch.ones(4, count))
+        with pytest.raises(ValueError, match=f"scale_b: has {count} factors along 200 rows, .* say tile_b"):
+            sa.scaled_matmul(a, b, None, torch.ones(count, 1))
+    scale = torch.randn(4, 2)
+    for tile in ((1, 100), (1, 128)):
+        close(sa.scaled_matmul(a, b, scale, tile_a=tile), (a.double() * spread(scale, tile, a.shape)) @ b.double(), torch.float32)
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+def test_sparse_from_and_to(dtype):
+    dense = drawn(20, 12, dtype=dtype)
+    dense[:8, 4:8] = 0
+    if dtype is torch.float8_e5m2:
+        dense[9, 9] = float("inf")
+    a = sa.BSR.from_dense(dense, (8, 4))
+    assert a.dtype is dtype and a.nnzb == 8
+    for back in (a, a.T.T, sa.BSR.from_mask(dense, torch.ones(3, 3), (8, 4)), sa.BSR.from_dense(dense, 5)):
+        assert back.to_dense().dtype is dtype and torch.equal(back.to_dense().float(), dense.float())
+    assert torch.equal(a.T.to_dense().float(), dense.float().T)
+    x, even = drawn(12, 5, dtype=dtype), sa.BSR.from_dense(dense[:16], (8, 4))
+    want = sa.scaled_matmul(even, x)
+    native = even.to_torch()
+    assert native.dtype is dtype and torch.equal(sa.BSR.from_torch(native).to_dense().float(), dense[:16].float())
+    torch.testing.assert_close(sa.scaled_matmul(native, x), want, equal_nan=True)
+    torch.testing.assert_close(sa.scaled_matmul(x.T.contiguous(), native, transpose=True), want.T, equal_nan=True)
+    torch.testing.assert_close(sa.scaled_matmul(sa.SparseWeight.from_dense(dense[:16], 4), x), want, equal_nan=True)
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+def test_largest_blocks(dtype):
+    dense = drawn(32, 24, dtype=dtype)
+    for by in ("l1", "l2", "max"):
+        kept, want = sa.BSR.from_dense(dense, 8, density=0.5, by=by), sa.BSR.from_dense(dense.float(), 8, density=0.5, by=by)
+        assert kept.dtype is dtype and kept.nnzb == 6 and torch.equal(kept.to_dense().float(), want.to_dense())
+    if dtype is not torch.int8:
+        dense[3, 4] = float("nan")
+        with pytest.raises(ValueError, match="dense: the element at .3, 4. is nan"):
+            sa.BSR.from_dense(dense, 8, density=0.5)
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+def test_sparse_of_scipy_and_files(dtype, tmp_path):
+    scipy = pytest.importorskip("scipy.sparse")
+    pytest.importorskip("safetensors")
+    whole = random_bsr(24, 16, 8)
+    a, x = whole.with_values(drawn(*whole.values.shape, dtype=dtype)), drawn(16, 3, dtype=dtype)
+    a.save(tmp_path / "a.safetensors")
+    loaded = sa.BSR.load(tmp_path / "a.safetensors")
+    assert loaded.dtype is dtype and torch.equal(loaded.to_dense().float(), a.to_dense().float())
+    if dtype is not torch.int8:
+        with pytest.raises(TypeError, match=f"values: SciPy knows no {str(dtype)[6:]}"):
+            a.to_scipy()
+        return
+    matrix = a.to_scipy()
+    assert torch.equal(sa.BSR.from_scipy(matrix).to_dense(), a.to_dense()) and torch.equal(sa.BSR.from_scipy(matrix.tocsr(), 5).to_dense(), a.to_dense())
+    assert torch.equal(sa.scaled_matmul(matrix, x), sa.scaled_matmul(a, x))
+    with pytest.raises(TypeError, match="values: its dtype must be float32, .*, float8_e4m3fn, float8_e5m2 or int8, not uint8"):
+        sa.BSR.from_scipy(scipy.bsr_array(matrix.astype("u1")))
+
+
+@pytest.mark.parametrize("dtype", FACTORS)
+def test_what_takes_no_eight_bits(dtype):
+    dense, x = drawn(16, 16, dtype=dtype), drawn(16, 3, dtype=dtype)
+    a, linear = sa.BSR.from_dense(dense, 8), torch.nn.Linear(16, 16)
+    linear.weight = torch.nn.Parameter(dense, requires_grad=False)
+    hint = f"its dtype must be float32, float64, float16 or bfloat16, not {str(dtype)[6:]} .scaled_matmul multiplies that"
+    for call in (
+        lambda: a @ x,
+        lambda: x.T @ a,
+        lambda: a @ x.float(),
+        lambda: sa.matmul(a.to_torch(), x),
+        lambda: torch.matmul(a, x),
+        lambda: torch.nn.functional.linear(x.T, a),
+        lambda: torch.nn.functional.linear(x.T, sa.SparseWeight.from_dense(dense, 8)),
+        lambda: sa.sddmm(a, dense, dense),
+        lambda: sa.gemm(dense, x),
+        lambda: sa.gemm(dense, x, out_dtype=torch.float32),
+        lambda: sa.grouped_gemm(dense, dense, torch.tensor([16]).int()),
+        lambda: sa.matmul(a.to("meta"), x.to("meta")),
+        lambda: sa.gemm(dense.to("meta"), x.to("meta")),
+        lambda: sa.SparseLinear(16, 16, 8, 0.5, dtype=dtype),
+        lambda: sa.SparseLinear.from_linear(linear, 8, 0.5),
+        lambda: sa.to_block_sparse(torch.nn.Sequential(linear), 0.5, 8),
+        lambda: sa.sparsify_weights(torch.nn.Sequential(linear), 0.5, 8),
+        lambda: sa.BlockPruner(torch.nn.Sequential(linear), block=8, end=1),
+    ):
+        with pytest.raises((TypeError, RuntimeError), match=hint):
+            call()
+    assert linear.weight.dtype is dtype and type(linear.weight.data) is torch.Tensor
+
+
+def test_no_gradient():
+    f8 = torch.float8_e4m3fn
+    wants = {"A": drawn(8, 16, dtype=f8), "B": drawn(16, 8, dtype=f8), "scale_a": torch.rand(8, 1), "scale_b": torch.rand(1, 8), "bias": torch.rand(8)}
+    plain = sa.scaled_matmul(**wants)
+    assert not plain.requires_grad
+    sparse = sa.BSR.from_dense(wants["A"], 8)
+    for name in wants:
+        given = {**wants, name: wants[name].clone().requires_grad_()}
+        kinds = [given]
+        if name == "A":
+            kinds += [{**wants, "A": sparse.with_values(sparse.values.clone().requires_grad_())}]
+            kinds += [{**wants, "A": torch.nn.Parameter(sa.SparseWeight(sparse))}]
+        else:
+            kinds += [{**given, "A": sparse}]
+        for operands in kinds:
+            with pytest.raises(NotImplementedError, match=f"{name}: requires a gradient, .* give {name}.detach.., or multiply under torch.no_grad"):
+                sa.scaled_matmul(**operands)
+            for mode in (torch.no_grad, torch.inference_mode):
+                with mode():
+                    made = sa.scaled_matmul(**operands)
+                    assert not made.requires_grad and torch.equal(made, plain)
+            assert torch.equal(sa.scaled_matmul(**{key: operand.detach() for key, operand in operands.items()}), plain)
+    scale = wants.pop("scale_a").requires_grad_()
+    op, (a, b, bias) = torch.ops.sparse_autotune.scaled_gemm, (wants["A"], wants["B"], wants["bias"])
+    with pytest.raises(NotImplementedError, match="bias: requires a gradient"):
+        op(a, b, 0, None, None, bias.requires_grad_(), 0, 0, 0, 0, 0)
+    with pytest.raises(NotImplementedError, match="scale_a: requires a gradient"):
+        torch.func.grad(lambda s: sa.scaled_matmul(a, b, s).sum())(scale.detach())
+    with pytest.raises(NotImplementedError, match="scale_a: has a tangent"):
+        torch.func.jvp(lambda s: sa.scaled_matmul(a, b, s), (scale.detach(),), (torch.ones(8, 1),))
+    with pytest.raises(NotImplementedError, match="scale_a: requires a gradient"):
+        torch.compile(lambda s: sa.scaled_matmul(a, b, s), backend="aot_eager")(scale)
+    sa.set_options(store="", effort="estimate")
+    assert sa.tune(a, b, scaling={"scale_a": scale}).choice
+
+
+def test_float8_gradients_go_through_conversions():
+    dense = torch.randn(12, 8, requires_grad=True)
+    a = sa.BSR.from_dense(dense.to(torch.float8_e5m2), 4, density=0.5)
+    a.T.to_dense().float().sum().backward()
+    assert torch.equal(dense.grad, (a.to_dense().float() != 0).float())
+
+
+def test_what_tuning_takes():
+    sa.set_options(store="", effort="measure", unknown="tune", budget_s=0.05, warm=True)
+    sa.clear_cache()
+    a, b = drawn(16, 16, dtype=torch.int8), drawn(16, 16, dtype=torch.int8)
+    offs = torch.tensor([8, 16], dtype=torch.int32)
+    for call in (sa.tune, sa.explain):
+        with pytest.raises(TypeError, match="offs: products of .* int8 have no groups"):
+            call(a, b, offs=offs)
+        for operands in ((a.to("meta"), b), (sa.BSR.from_dense(a, 8).to("meta"), b)):
+            with pytest.raises(ValueError, match="A: is on the device meta"):
+                call(*operands)
+    scaling = {"scale_a": torch.ones(16, 1), "scale_b": torch.ones(2, 4)}
+    assert "A scaled by row, B scaled by 8x4" in str(sa.tune(a, b, scaling=scaling)).split("\n")[0]
+    sparse = sa.BSR.from_dense(a, 8)
+    assert "A scaled by block" in str(sa.tune(sparse, b, scaling={"scale_a": torch.ones(sparse.nnzb)})).split("\n")[0]
+    assert "scaled" not in str(sa.tune(a.float(), b.float())).split("\n")[0]
+    for left in (a, sparse):
+        assert sa.benchmark(left, b, rounds=3)["sparse_autotune"]["median_us"] > 0
+
+
 def test_what_torch_scales():
     a, b = drawn(32, 64, dtype=torch.float8_e4m3fn), drawn(48, 64, dtype=torch.float8_e4m3fn).T
     scale_a, scale_b = torch.tensor(0.5), torch.tensor(3.0)
@@ -114,12 +307,15 @@ def test_compiled():
     torch.library.opcheck(torch.ops.sparse_autotune.scaled_gemm.default, (a, b, 0, scale, None, None, 1, -1, 0, 0, 0))
     sparse = random_bsr(16, 24, 8)
     values, x = drawn(*sparse.values.shape, dtype=torch.int8), drawn(24, 5, dtype=torch.int8)
-    parts = (values, sparse.row_offsets, sparse.col_indices, x, 16, 24, 0, torch.ones(values.shape[0]), None, None, 8, 8, 0, 0, 1)
+    parts = (values, sparse.row_offsets, sparse.col_indices, x, 16, 24, 0, torch.ones(values.shape[0]), None, None, -2, -2, 0, 0, 1)
     torch.library.opcheck(torch.ops.sparse_autotune.scaled_spmm.default, parts)
 
 
 def test_refused():
     a, b = drawn(8, 12, dtype=torch.int8), drawn(12, 8, dtype=torch.int8)
+    one = sa.BSR.from_dense(b, 4)
+    batch, indices = one.with_values(one.values[None]), (one.row_offsets, one.col_indices)
+    none, op_spmm = (None, None, None, 0, 0, 0, 0, 0), torch.ops.sparse_autotune.scaled_spmm
     for error, words, call in (
         (ValueError, "out_dtype: must be torch.float32", lambda: sa.scaled_matmul(a, b, out_dtype=torch.int8)),
         (ValueError, "scale_a: has 5 factors along 8 rows", lambda: sa.scaled_matmul(a, b, torch.ones(5, 1))),
@@ -136,6 +332,16 @@ def test_refused():
         (RuntimeError, "A: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not float32", lambda: sa.scaled_matmul(a.float(), b.float())),
         (TypeError, "scaling: is of operands of float8_e4m3fn", lambda: sa.tune(a.float(), b.float(), scaling={})),
         (TypeError, "scaling: has scale_c", lambda: sa.tune(a, b, scaling={"scale_c": None})),
+        (RuntimeError, "A.values: must have three dimensions, .* no batch", lambda: sa.scaled_matmul(batch, a)),
+        (RuntimeError, "B.values: must have three dimensions, .* no batch", lambda: sa.scaled_matmul(a, batch)),
+        (RuntimeError, "A.values: must have three dimensions", lambda: sa.scaled_matmul(batch.to("meta"), b.to("meta"))),
+        (RuntimeError, "dense: must have two dimensions", lambda: op_spmm(batch.values[0], *indices, a[None], 12, 8, 2, *none)),
+        (RuntimeError, "a: must have two dimensions", lambda: torch.ops.sparse_autotune.scaled_gemm(a[None], b, 0, *none)),
+        (RuntimeError, "b: must have two dimensions", lambda: torch.ops.sparse_autotune.scaled_gemm(a, b[None], 0, *none)),
+        (ValueError, "A: must have two dimensions", lambda: sa.scaled_matmul(a[None], b)),
+        (RuntimeError, "A: its dtype must be that of B.values, int8, not float8_e5m2", lambda: sa.scaled_matmul(a.to(torch.float8_e5m2), one)),
+        (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a, one, transpose=True)),
+        (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a.to("meta"), one.to("meta"), transpose=True)),
     ):
         with pytest.raises(error, match=words):
             call()
