@@ -363,7 +363,7 @@ def tf32_flag(dense: Tensor) -> int:
 def autocast_operands(x: Tensor, values: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
     """The operands of a product in the dtype that autocast asks for. Ask any_autocast first."""
     cast = autocast_dtype(x)
-    if cast is None:
+    if cast is None or not values.is_floating_point():
         return x, values, bias
     return x.to(cast), values.to(cast), None if bias is None else bias.to(cast)
 
@@ -373,4 +373,5 @@ def autocast_dtype(tensor: Tensor) -> torch.dtype | None:
     kind = tensor.device.type
     if kind == "meta":  # is no device to autocast
         return None
-    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) and tensor.dtype is not torch.float64 else None
+    casts = torch.is_autocast_enabled(kind) and tensor.is_floating_point() and tensor.dtype is not torch.float64
+    return torch.get_autocast_dtype(kind) if casts else None

@@ -345,3 +345,11 @@ def test_refused():
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+def test_autocast_leaves_whole_numbers():
+    """As PyTorch does: int8 is refused beside autocast as it is without."""
+    whole = sa.BSR.from_dense(torch.ones(16, 16, dtype=torch.int8), 8)
+    for dtype in (torch.float32, torch.int8):
+        with torch.autocast("cpu"), pytest.raises(RuntimeError, match="int8"):
+            sa.matmul(whole, torch.ones(16, 4, dtype=dtype))
