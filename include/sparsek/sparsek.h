@@ -364,8 +364,11 @@ SPK_API spk_status spk_pattern_get_info(const spk_pattern *pattern, spk_pattern_
 typedef struct spk_scale {
     int64_t rows, cols;
 } spk_scale;
-#define SPK_SCALE_ALL (-1)   /* a side: all that there are along this axis */
-#define SPK_SCALE_BLOCK (-2) /* both sides: a factor for each stored block of SpMM's A */
+
+/* A side of a tile: all that there are along this axis. */
+#define SPK_SCALE_ALL (-1)
+/* Both sides of a tile: a factor for each stored block of SpMM's A. */
+#define SPK_SCALE_BLOCK (-2)
 
 /* D[M,N] = act(alpha * op(A)[M,K] B[K,N] + beta * C[M,N] + bias) + residual[M,N], or times residual[M,N]
  * with A = rows x cols of the pattern; op N: M = rows, K = cols; op T: M = cols, K = rows. D may be C. All arrays live on the

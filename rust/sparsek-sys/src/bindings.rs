@@ -3,7 +3,6 @@
 pub const SPK_VERSION_MAJOR: u32 = 0;
 pub const SPK_VERSION_MINOR: u32 = 1;
 pub const SPK_VERSION_PATCH: u32 = 0;
-pub const SPK_SCALE_BLOCK: i32 = -2;
 pub const SPK_FIRST_OUTPUT: i32 = -1;
 unsafe extern "C" {
     pub fn spk_version() -> *const ::std::os::raw::c_char;

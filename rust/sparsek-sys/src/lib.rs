@@ -31,6 +31,9 @@ pub const SPK_STRIDE_SHARED: i64 = -1;
 /// A side of a tile of scale factors: all that there are along that axis.
 pub const SPK_SCALE_ALL: i64 = -1;
 
+/// Both sides of a tile of scale factors: a factor for each stored block of SpMM's A.
+pub const SPK_SCALE_BLOCK: i64 = -2;
+
 /// The README's program compiles and runs.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

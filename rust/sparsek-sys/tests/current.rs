@@ -8,6 +8,7 @@ fn generate(header: &Path) -> String {
         .allowlist_item("(spk|SPK)_.*")
         .blocklist_item("SPK_STRIDE_SHARED") // bindgen makes these an i32
         .blocklist_item("SPK_SCALE_ALL")
+        .blocklist_item("SPK_SCALE_BLOCK")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)
         .generate_comments(false)
