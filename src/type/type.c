@@ -89,8 +89,8 @@ const char *spk_type_list_of(const spk_dtype *list, int most, const char *last, 
     text[0] = '\0';
     for (int i = 0; i < count && at < size; i++) {
         const bool with_last = i == count - 1 && count > 1;
-        const char *between = i == 0 ? "" : with_last ? " " : ", ";
-        spk_snprintf(text + at, size - at, "%s%s%s%s", between, with_last ? last : "", with_last ? " " : "", spk_type_of(list[i])->name);
+        const char *between = i == 0 ? "" : with_last ? " " : ", ", *name = spk_type_of(list[i])->name;
+        spk_snprintf(text + at, size - at, "%s%s%s%s", between, with_last ? last : "", with_last ? " " : "", name != NULL ? name : "");
         at += strlen(text + at);
     }
     return text;
