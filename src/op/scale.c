@@ -81,7 +81,8 @@ spk_status spk_read_scale(const char *name, int which, spk_scale given, spk_prob
 
 spk_scales spk_scales_of(const spk_problem *p, const spk_args *args)
 {
-    spk_scales made = {.of = {{NULL}}};
+    spk_scales made;
+    memset(&made, 0, sizeof made);
     for (int which = 0; which < 2; which++) {
         const spk_operand *tile = spk_scaled(p, which);
         if (tile->rows == 0)
