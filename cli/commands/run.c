@@ -297,7 +297,7 @@ static int read_required(cli *app, const run_flags *f, run_data *r)
             if (code == EXIT_DONE)
                 code = take_pattern(app, f, f->inputs[i], r);
         } else {
-            /* what another type would be rounded to whole numbers, or to eight bits, is the caller's to say */
+            /* Read as it is: a file of another type is refused below, not rounded to eight bits unasked. */
             const spk_dtype wanted = f->dtype || spk_dtype_bytes(r->dtype) != 1 ? r->dtype : SPK_DTYPE_DEFAULT;
             code = read_dense(app, f->inputs[i], tensor, wanted, -1, -1, false, matrix);
         }

@@ -28,10 +28,10 @@ typedef struct spk_type {
     double largest;     /* finite */
     bool has_infinity;  /* else what is too large becomes the largest, or NaN */
     spk_dtype sums;     /* the type in which products of such elements are summed */
-    spk_dtype
-        results[SPK_MOST_RESULTS]; /* what a product of such elements may be stored as, the default first; SPK_DTYPE_DEFAULT ends them */
-    const char *npy;               /* in NumPy's files, behind the byte order; NULL: they do not have it */
-    const char *safetensors;       /* NULL: those do not */
+    /* what a product of such elements may be stored as, the default first; SPK_DTYPE_DEFAULT ends them */
+    spk_dtype results[SPK_MOST_RESULTS];
+    const char *npy;         /* in NumPy's files, behind the byte order; NULL: they do not have it */
+    const char *safetensors; /* NULL: those do not */
 } spk_type;
 
 /* Never NULL: a number that names no type has a row without a name, of no bytes and no use. */

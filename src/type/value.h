@@ -82,8 +82,8 @@ static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, d
 static inline bool spk_value_is_lost(spk_dtype dtype, double value)
 {
     double rounded;
-    if (spk_type_is_whole(dtype))
-        return !(rint(value) >= -spk_type_of(dtype)->largest - 1 && rint(value) <= spk_type_of(dtype)->largest);
+    if (dtype == SPK_INT8) /* not asked of the row: readers ask this of every number */
+        return !(rint(value) >= INT8_MIN && rint(value) <= INT8_MAX);
     spk_value_put(&rounded, dtype, 0, value);
     return isfinite(value) && !isfinite(spk_value_at(&rounded, dtype, 0));
 }

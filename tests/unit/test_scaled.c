@@ -24,16 +24,15 @@ static int64_t draw(spk_rng *rng, int64_t low, int64_t high)
     return low + (int64_t)spk_rng_below(rng, (uint64_t)(high - low + 1));
 }
 
-static int64_t draw_side(spk_rng *rng, int64_t size)
+static int64_t draw_side(spk_rng *rng)
 {
     static const int64_t usual[] = {SPK_SCALE_ALL, SPK_SCALE_ALL, 1, 1, 2, 3, 7, 16, 100};
-    (void)size;
     return usual[draw(rng, 0, 8)];
 }
 
-static spk_scale draw_tile(spk_rng *rng, int64_t rows, int64_t cols)
+static spk_scale draw_tile(spk_rng *rng)
 {
-    return draw(rng, 0, 3) == 0 ? (spk_scale){0, 0} : (spk_scale){draw_side(rng, rows), draw_side(rng, cols)};
+    return draw(rng, 0, 3) == 0 ? (spk_scale){0, 0} : (spk_scale){draw_side(rng), draw_side(rng)};
 }
 
 static int64_t tiles(int64_t size, int64_t tile)
@@ -107,7 +106,7 @@ static void gemm_once(uint64_t seed)
     p.trans_a = (spk_trans)draw(&rng, 0, 1);
     p.stride_a = share_a ? SPK_STRIDE_SHARED : 0;
     p.stride_b = share_b ? SPK_STRIDE_SHARED : 0;
-    factors a = {.tile = draw_tile(&rng, m, k)}, b = {.tile = draw_tile(&rng, k, n)};
+    factors a = {.tile = draw_tile(&rng)}, b = {.tile = draw_tile(&rng)};
     p.scale_a = a.tile;
     p.scale_b = b.tile;
     const int64_t of_a = tiles(m, a.tile.rows) * tiles(k, a.tile.cols), of_b = tiles(k, b.tile.rows) * tiles(n, b.tile.cols);
@@ -161,7 +160,7 @@ static void groups_once(uint64_t seed)
     spk_gemm p = {SPK_SIZED(spk_gemm), .group_axis = axis, .groups = GROUPS, .m = m, .n = n, .k = k};
     p.dtype_a = types[draw(&rng, 0, 2)];
     p.dtype_d = results[draw(&rng, 0, 2)];
-    factors a = {.tile = draw_tile(&rng, m, k)}, b = {.tile = draw_tile(&rng, k, n)};
+    factors a = {.tile = draw_tile(&rng)}, b = {.tile = draw_tile(&rng)};
     int64_t *const cut[] = {&a.tile.rows, &b.tile.cols, &a.tile.cols, &b.tile.rows};
     for (int i = 0; i < 4; i++)
         if (*cut[i] > 1 && axis == (i == 0 ? SPK_GROUP_ROWS : i == 1 ? SPK_GROUP_COLS : SPK_GROUP_DEPTH))
@@ -265,7 +264,7 @@ static void spmm_once(uint64_t seed)
     p.dtype_a = types[draw(&rng, 0, 2)];
     p.dtype_d = results[draw(&rng, 0, 2)];
     p.layout_b = (spk_layout)draw(&rng, 0, 1);
-    factors a = {.tile = draw_tile(&rng, m, k)}, b = {.tile = draw_tile(&rng, k, n)};
+    factors a = {.tile = draw_tile(&rng)}, b = {.tile = draw_tile(&rng)};
     const bool like_blocks = !by_block && draw(&rng, 0, 3) == 0; /* a grid all the same */
     if (like_blocks)
         a.tile = turned ? (spk_scale){s.block_cols, s.block_rows} : (spk_scale){s.block_rows, s.block_cols};
@@ -320,7 +319,7 @@ static void sddmm_once(uint64_t seed)
     spk_sddmm p = {SPK_SIZED(spk_sddmm), .k = k};
     p.dtype_x = types[draw(&rng, 0, 2)];
     p.dtype_d = results[draw(&rng, 0, 2)];
-    factors x = {.tile = draw_tile(&rng, s.rows, k)}, y = {.tile = draw_tile(&rng, k, s.cols)};
+    factors x = {.tile = draw_tile(&rng)}, y = {.tile = draw_tile(&rng)};
     p.scale_x = x.tile;
     p.scale_y = y.tile;
     fill(&rng, p.dtype_x, s.rows * k, tiles(s.rows, x.tile.rows) * tiles(k, x.tile.cols), &x);
