@@ -77,6 +77,35 @@ static void weights_of_gradients_stay_small(void **state)
     bench_close(&b);
 }
 
+/* The score of a row with itself is far above that of two random rows, and a weight that follows from it may be infinite in f16. */
+static void no_row_of_an_operand_is_one_of_another(void **state)
+{
+    (void)state;
+    enum { ROWS = 128, DEPTH = 16 };
+    const spk_attention_backward asked = {SPK_SIZED(spk_attention_backward), .dtype = SPK_F16, .queries = ROWS, .keys = ROWS,
+                                          .depth = DEPTH};
+    const int operands[] = {ATTENTION_Q, ATTENTION_K, ATTENTION_V, ATTENTION_O};
+    spk_problem problem;
+    bench b;
+    bench_open(&b, one, 1, "");
+    assert_int_equal(spk_problem_read(&spk_op_attention_backward, NULL, &asked, &b.options, &problem), SPK_OK);
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        spk_operands *o = NULL;
+        assert_int_equal(spk_operands_make(&b.tuner, &problem, seed, NULL, &o), SPK_OK);
+        for (int one_of = 0; one_of < 4; one_of++)
+            for (int other = 0; other < one_of; other++)
+                for (int i = 0; i < ROWS * ROWS; i++) {
+                    const size_t bytes = DEPTH * spk_dtype_bytes(SPK_F16);
+                    const char *x = o->args[0].at[operands[one_of]], *y = o->args[0].at[operands[other]];
+                    if (memcmp(x + (size_t)(i / ROWS) * bytes, y + (size_t)(i % ROWS) * bytes, bytes) == 0)
+                        fail_msg("seed %d: row %d of operand %d is row %d of operand %d", (int)seed, i / ROWS, operands[one_of], i % ROWS,
+                                 operands[other]);
+                }
+        spk_operands_release(&o);
+    }
+    bench_close(&b);
+}
+
 static int copies_in;
 
 static spk_status slow_copy_in(spk_device *device, void *to, const void *from, size_t bytes)
@@ -331,6 +360,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_of_gradients_stay_small),
+        cmocka_unit_test(no_row_of_an_operand_is_one_of_another),
         cmocka_unit_test(cold_sets_exceed_the_cache),
         cmocka_unit_test(time_is_bounded),
         cmocka_unit_test(memory_is_bounded),

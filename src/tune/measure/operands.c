@@ -19,11 +19,8 @@ static const double fresh_bytes_a_us = 1000;
 enum { NOISE_ELEMENTS = 131071 };
 
 typedef struct noise {
-    spk_dtype dtype;
-    double mean;
     int64_t elements;
     char *values;
-    bool shared; /* the values are another's */
 } noise;
 
 static size_t lines(size_t bytes)
@@ -103,7 +100,7 @@ static spk_status choose_sets(spk_operands *o, size_t set_bytes)
 /* mean: of f32 and f64 alone. */
 static spk_status make_noise(const spk_mem *mem, spk_dtype dtype, double mean, int64_t elements, uint64_t seed, noise *out)
 {
-    noise made = {dtype, mean, elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL, false};
+    noise made = {elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS, NULL};
     SPK_TRY(spk_alloc(mem, (size_t)made.elements, spk_dtype_bytes(dtype), &made.values));
     spk_status status = spk_generate_values(dtype, made.elements, seed, made.values);
     spk_rng rng;
@@ -174,22 +171,14 @@ static spk_status fill_index(spk_operands *o, int operand, uint64_t seed, void *
     return status;
 }
 
+/* Each operand has numbers of its own: rows of one that are rows of another, too, would have products that no random numbers have. */
 static spk_status make_pools(spk_operands *o, spk_rng *rng, noise pools[SPK_MAX_OPERANDS])
 {
     for (int i = 0; i < o->problem->op->operand_count; i++) {
-        const spk_dtype dtype = o->problem->operand[i].dtype;
         const int64_t elements = spk_problem_operand_elements(o->problem, i);
         const double mean = o->problem->op->mean != NULL ? o->problem->op->mean(o->problem, i) : 0;
-        int have = 0;
-        if (spk_problem_is_index(o->problem, i))
-            continue;
-        while (have < i && (pools[have].values == NULL || pools[have].dtype != dtype || pools[have].mean != mean ||
-                            pools[have].elements < (elements < NOISE_ELEMENTS ? elements : NOISE_ELEMENTS)))
-            have++;
-        if (elements > 0 && have < i)
-            pools[i] = (noise){dtype, mean, pools[have].elements, pools[have].values, true};
-        else if (elements > 0)
-            SPK_TRY(make_noise(&o->mem, dtype, mean, elements, spk_rng_next(rng), &pools[i]));
+        if (elements > 0 && !spk_problem_is_index(o->problem, i))
+            SPK_TRY(make_noise(&o->mem, o->problem->operand[i].dtype, mean, elements, spk_rng_next(rng), &pools[i]));
     }
     return SPK_OK;
 }
@@ -206,7 +195,7 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
         if (set > 0 && spk_work_us() > deadline)
             o->sets = set;
         for (int i = 0; status == SPK_OK && set < o->sets && i < o->problem->op->operand_count; i++) {
-            size_t element_bytes = spk_dtype_bytes(pools[i].dtype);
+            const size_t element_bytes = spk_dtype_bytes(o->problem->operand[i].dtype);
             if (o->bytes[i] == 0 || (set > 0 && i == spk_problem_static_operand(o->problem)))
                 continue;
             char *at = o->args[set].at[i];
@@ -221,8 +210,7 @@ static spk_status fill_all(spk_operands *o, uint64_t seed)
         }
     }
     for (int i = 0; i < SPK_MAX_OPERANDS; i++)
-        if (!pools[i].shared)
-            spk_free(&o->mem, pools[i].values);
+        spk_free(&o->mem, pools[i].values);
     return status;
 }
 
