@@ -1,6 +1,7 @@
 """What first calls cost: python bench/python/first_calls.py [--device cpu|cuda] [--mode in_place|tune|estimate] [--json FILE] [--threads N].
 
-With --seconds a problem is called for so long, 100 times at least: on a GPU candidates are compiled and proved meanwhile.
+With --seconds a problem is called for so long, 100 times at least: on a GPU candidates are compiled and proved meanwhile. With --wait-s it is called on until
+what is tried in place is decided, for so long at most.
 
 On a GPU the choices are compared in CUDA graphs, which leave the host's time out; where a call cannot be captured, by the host's clock ("by" in the file).
 
@@ -155,13 +156,30 @@ def loss(call, device, stores, usual_s):
     return statistics.median(ratios_of_calls(call, device, stores, count)) - 1, "calls"
 
 
+class Settled:
+    """Whether a store that trials in place write to has had its last decision: none came for two seconds. Looked at four times a second."""
+
+    def __init__(self, store):
+        self.store, self.begin, self.looked, self.size, self.last = store, time.perf_counter(), 0.0, None, None
+
+    def now(self, wait_s):
+        at = time.perf_counter()
+        if at - self.looked > 0.25:
+            self.looked = at
+            facts = self.store.stat() if self.store.exists() else None
+            written = facts and (facts.st_size, facts.st_mtime_ns)
+            if written != self.size:
+                self.size, self.last = written, at
+        return at - self.begin > wait_s or (self.last is not None and at - self.last > 2)
+
+
 def tried(call, options, folder):
     device, store, tuned = options.device, folder / "tried.db", folder / "tuned.db"
     sa.set_options(store=store, unknown=options.mode, budget_s=0)
     sa.clear_cache()
     first_s = seconds(call, device)
-    calls, end = [], time.perf_counter() + options.seconds
-    while len(calls) < CALLS or time.perf_counter() < end:
+    calls, begin, settled = [], time.perf_counter(), Settled(store)
+    while len(calls) < CALLS or time.perf_counter() < begin + options.seconds or (options.mode == "in_place" and not settled.now(options.wait_s)):
         calls.append(seconds(call, device))
     usual_s = statistics.median(calls[-20:])
     sa.set_options(store=tuned, unknown="tune", budget_s=options.budget_s)
@@ -172,6 +190,7 @@ def tried(call, options, folder):
         usual_ms=round(1e3 * usual_s, 4),
         slowest_ms=round(1e3 * max(calls), 3),
         calls=len(calls),
+        decided_s=None if settled.last is None else round(settled.last - begin, 2),
         waited_ms=round(1e3 * (first_s - usual_s), 3),
         tuning_s=round(tuning_s, 2),
         loss=round(lost, 4),
@@ -195,6 +214,7 @@ def main():
     parser.add_argument("--threads", type=integer(1, 1024), default=torch.get_num_threads())
     parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of the tuning that is compared with; 0: the default")
     parser.add_argument("--seconds", type=SECONDS, default=0.0, help="for which a problem is called, 100 times at least")
+    parser.add_argument("--wait-s", type=SECONDS, default=0.0, help="for which it is called at most, until all is decided in place; 0: no longer than that")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--count", type=integer(1), default=40)
     parser.add_argument("--seed", type=integer(0), default=1)
