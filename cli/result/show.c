@@ -193,7 +193,10 @@ static void print_heading(cli *app, const problem *p, const result *r)
                      ? cli_format("from the store, measured %s%s", age, r->renewed ? "; the chosen one and dense timed again now" : "")
                  : r->count && r->rows[0].median_us > 0 ? cli_format("measured now in %.1f s", r->tuning_s)
                                                         : cli_format("nothing was measured");
-    text = cli_format("%s, %d threads, %s operands; %s", device.name, device.threads, p->options.cache ? "warm" : "cold", when);
+    const char *operands = r->provisional == SPK_PROVISIONAL_IN_PLACE ? "operands of the program's own runs"
+                           : p->options.cache                         ? "warm operands"
+                                                                      : "cold operands";
+    text = cli_format("%s, %d threads, %s; %s", device.name, device.threads, operands, when);
     free(when);
     term_paragraph(text, 0);
     free(text);
