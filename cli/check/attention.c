@@ -8,7 +8,8 @@
 #include "cli/check/draw.h"
 #include "type/type.h"
 
-/* Lengths beside multiples of a tile's height among them. */
+/* Lengths beside multiples of a tile's height among them. A few problems have many more keys, so that lists of blocks are longer than what
+ * a kernel looks up at once. */
 static int64_t draw_length(random_state *r)
 {
     static const int64_t usual[] = {0, 1, 2, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200};
@@ -68,8 +69,9 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
     static const int64_t sharings[] = {1, 1, 2, 3, 4, 8};
     random_state *sizes = draft->sizes;
     spk_attention a = {SPK_SIZED(spk_attention), .dtype = spk_type_is_scaled(draft->spmm.dtype_a) ? SPK_F32 : draft->spmm.dtype_a};
+    const bool is_long = random_chance(sizes, gpu ? 0.15 : 0.03);
     a.queries = draw_length(sizes);
-    a.keys = random_chance(sizes, 0.4) ? a.queries : draw_length(sizes);
+    a.keys = is_long ? random_between(sizes, 300, 2500) : random_chance(sizes, 0.4) ? a.queries : draw_length(sizes);
     a.depth = draw_depth(r, gpu);
     a.depth_v = random_chance(r, 0.7) ? 0 : draw_depth(r, gpu);
     a.heads_kv = random_between(r, 1, 3);

@@ -98,18 +98,14 @@ static const char *const operators[][4] = {{"||"},       {"&&"},     {"|"},     
                                            {"<<", ">>"}, {"+", "-"}, {"*", "/", "%"}};
 enum { LEVELS = sizeof operators / sizeof operators[0] };
 
-static value applied(reader *r, const char *op, value a, value b)
+static value applied(const char *op, value a, value b)
 {
     if (strcmp(op, "||") == 0)
         return (a.known && a.v) || (b.known && b.v) ? known(1) : a.known && b.known ? known(0) : open_value;
     if (strcmp(op, "&&") == 0)
         return (a.known && !a.v) || (b.known && !b.v) ? known(0) : a.known && b.known ? known(1) : open_value;
-    if (!a.known || !b.known)
+    if (!a.known || !b.known || ((*op == '/' || *op == '%') && b.v == 0)) /* what stands before it with && may make it nothing */
         return open_value;
-    if ((*op == '/' || *op == '%') && b.v == 0) {
-        r->failed = true;
-        return open_value;
-    }
     switch (op[0]) {
     case '|':
         return known(a.v | b.v);
@@ -147,7 +143,7 @@ static value binary(reader *r, int level)
         again = false;
         for (int i = 0; i < 4 && operators[level][i] != NULL; i++)
             if (accept(r, operators[level][i])) {
-                left = applied(r, operators[level][i], left, binary(r, level + 1));
+                left = applied(operators[level][i], left, binary(r, level + 1));
                 again = true;
                 break;
             }

@@ -318,11 +318,22 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
         __syncwarp();
         q.advance();
         key_unit ahead = {}; /* each lane: of 32 units */
+#if UNIT > 0 && 32 % (STEP_KEYS / UNIT) == 0
         if ((SPLIT || SHARED) && step * UNITS % 32 != 0)
             ahead = unit_of(task, walk, sequence, place.item, step * UNITS / 32 * 32 + lane);
+#else /* no step may begin in one round of 32 units and end in the next: a round is of the next whole steps */
+        int next_round = step;
+#endif
         for (; step < end_step; step++) {
+#if UNIT > 0 && 32 % (STEP_KEYS / UNIT) == 0
             if (step * UNITS % 32 == 0)
                 ahead = unit_of(task, walk, sequence, place.item, step * UNITS + lane);
+#else
+            if (step == next_round) {
+                ahead = unit_of(task, walk, sequence, place.item, step * UNITS + ((lane - step * UNITS) & 31));
+                next_round += 32 / UNITS;
+            }
+#endif
             key_unit units[UNITS];
             bool hidden = false;
 #pragma unroll
