@@ -3,7 +3,7 @@ install(TARGETS sparsek EXPORT sparsek-targets LIBRARY DESTINATION ${CMAKE_INSTA
 install(TARGETS sparsek_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sparsek_prover RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sparsek)
 install(FILES share/bundle.db share/programs.db DESTINATION ${CMAKE_INSTALL_DATADIR}/sparsek) # found from the library (src/store/store_layers.c, src/backend/cuda/runtime/shipped.c)
-install(FILES include/sparsek/sparsek.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/sparsek)
+install(DIRECTORY include/sparsek DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
 install(EXPORT sparsek-targets NAMESPACE sparsek:: DESTINATION ${CMAKE_INSTALL_LIBDIR}/cmake/sparsek)
 if(SPARSEK_STATIC)
   install(TARGETS sparsek_static EXPORT sparsek-static-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

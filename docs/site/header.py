@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The public header for Doxygen and for the site's page about it.
+"""The public headers for Doxygen and for the site's page about it.
 
-    header.py HEADER               the header as Doxygen reads it, its INPUT_FILTER: an ordinary comment above a declaration, or behind one, becomes its text
-    header.py HEADER XML PAGE      writes the page: the header's sections, and in each what Doxygen found there, in the header's order
+    header.py HEADER               a header as Doxygen reads it, its INPUT_FILTER: an ordinary comment above a declaration, or behind one, becomes its text
+    header.py FOLDER XML PAGE      writes the page: each header that sparsek.h includes, its sections, and in each what Doxygen found there, in the header's order
 
 A comment that several declarations share becomes the text of each. A comment that an empty line follows belongs to no declaration: the page has it as prose.
 A function, type or macro without text is an error.
@@ -61,21 +61,23 @@ def for_doxygen(text):
 
 
 def found(folder):
-    """(line, kind, name, whether it has text) of what Doxygen found."""
+    """(name of the header, line, kind, name, whether it has text) of what Doxygen found."""
+    def place(node):
+        return pathlib.Path(node.find("location").get("file")).name, int(node.find("location").get("line"))
     def has_text(node):
         return any("".join(node.find(part).itertext()).strip() for part in ("briefdescription", "detaileddescription"))
     for entry in ElementTree.parse(folder / "index.xml").getroot().iter("compound"):
         root = ElementTree.parse(folder / f"{entry.get('refid')}.xml").getroot().find("compounddef")
         if root.get("kind") == "struct":
-            yield int(root.find("location").get("line")), "struct", root.findtext("compoundname"), has_text(root)
+            yield *place(root), "struct", root.findtext("compoundname"), has_text(root)
         if root.get("kind") != "file":
             continue
         for node in root.iter("memberdef"):
-            name, line, kind = node.findtext("name"), int(node.find("location").get("line")), node.get("kind")
+            name, at, kind = node.findtext("name"), place(node), node.get("kind")
             if kind == "enum" and not name.startswith("spk_"):
-                yield from ((line, "enumvalue", value.findtext("name"), True) for value in node.iter("enumvalue"))
-            elif name not in ("SPARSEK_H", "SPK_API") and not name.startswith("SPK_SIZED_"):
-                yield line, kind, name, has_text(node)
+                yield from ((*at, "enumvalue", value.findtext("name"), True) for value in node.iter("enumvalue"))
+            elif name != "SPK_API" and not name.startswith(("SPARSEK_", "SPK_SIZED_")):
+                yield *at, kind, name, has_text(node)
 
 
 def prose(comment):
@@ -93,10 +95,10 @@ def title(text, line):
     return f"{text}\n{line * len(text)}\n"
 
 
-def page(header, folder):
-    """The page, what is wrong, how many names it has."""
-    lines = for_doxygen(header).split("\n")
-    parts = [(line, "entry", kind, name) for line, kind, name, _ in found(folder)]
+def of_header(text, entries):
+    """A header's part of the page: entries, (line, kind, name), between its sections and the comments that stand alone."""
+    lines = for_doxygen(text).split("\n")
+    parts = [(line, "entry", kind, name) for line, kind, name in entries]
     at = 0
     while at < len(lines):
         if SECTION.match(lines[at]):
@@ -106,34 +108,46 @@ def page(header, folder):
             parts.append((at + 1, "prose", lines[at:end + 1], None))
             at = end
         at += 1
-    first = next(line for line, text in enumerate(lines, 1) if text.startswith("#define SPK_VERSION_MAJOR"))
-    parts = sorted((part for part in parts if part[0] >= first), key=lambda part: part[0])
-    conventions = prose(lines[3:next(number for number, line in enumerate(lines) if line.endswith("*/"))])
-    out = [title("C reference", "="), "All of ``<sparsek/sparsek.h>``, made from the header by Doxygen. :doc:`c` shows how the calls go together.\n",
-           title("Conventions", "-"), conventions.removeprefix("Conventions").strip() + "\n", title("Version", "-")]
-    for _, what, kind, name in parts:
+    first = next(line for line, text in enumerate(lines, 1) if text.startswith("#define SPK_VERSION_MAJOR") or SECTION.match(text))
+    out = []
+    for _, what, kind, name in sorted((part for part in parts if part[0] >= first), key=lambda part: part[0]):
         if what == "section":
-            out.append(title(kind[0].upper() + kind[1:], "-"))
+            out.append(title(kind[0].upper() + kind[1:], "~"))
         elif what == "prose":
             out.append(prose(kind) + "\n")
         elif kind == "struct":
             out.append(f".. doxygenstruct:: {name}\n   :members:\n   :undoc-members:\n")
         else:
             out.append(f".. {DIRECTIVES.get(kind, 'doxygenenumvalue')}:: {name}\n")
-    names = {name for _, what, _, name in parts if what == "entry"}
-    wrong = [f"{kind} {name} has no text" for _, kind, name, text in found(folder) if not text]
-    wrong += [f"Doxygen does not know {name}" for name in re.findall(r"^SPK_API [^;]*?\b(spk_\w+)\(", header, re.M) if name not in names]
-    return "\n".join(out), wrong, len(names)
+    return out
+
+
+def page(headers, folder):
+    """The page, what is wrong, how many names it has."""
+    whole = (headers / "sparsek.h").read_text(encoding="utf-8")
+    lines = for_doxygen(whole).split("\n")
+    conventions = prose(lines[3:next(number for number, line in enumerate(lines) if line.endswith("*/"))])
+    out = [title("C reference", "="), "All of ``<sparsek/sparsek.h>``, made from the headers by Doxygen. :doc:`c` shows how the calls go together.\n",
+           title("Conventions", "-"), conventions.removeprefix("Conventions").strip() + "\n"]
+    entries, wrong = list(found(folder)), []
+    for name in re.findall(r'^#include "(\w+\.h)"', whole, re.M):
+        text = (headers / name).read_text(encoding="utf-8")
+        mine = [(line, kind, of) for header, line, kind, of, _ in entries if header == name]
+        about = re.sub(r"\s+", " ", re.match(r"/\* sparsek: (.*?)\n \* SPDX", text, re.S)[1].replace("\n *", " "))
+        out += [title(name, "-"), about[0].upper() + about[1:] + "\n", *of_header(text, mine)]
+        names = {of for _, _, of in mine}
+        wrong += [f"{name}: Doxygen does not know {of}" for of in re.findall(r"^SPK_API [^;]*?\b(spk_\w+)\(", text, re.M) if of not in names]
+    wrong += [f"{header}: {kind} {name} has no text" for header, _, kind, name, text in entries if not text]
+    return "\n".join(out), wrong, len({name for _, _, _, name, _ in entries})
 
 
 def main():
-    header = pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")
     if len(sys.argv) == 2:
-        sys.stdout.write(for_doxygen(header))
+        sys.stdout.write(for_doxygen(pathlib.Path(sys.argv[1]).read_text(encoding="utf-8")))
         return 0
-    text, wrong, count = page(header, pathlib.Path(sys.argv[2]))
+    text, wrong, count = page(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
     pathlib.Path(sys.argv[3]).write_text(text, encoding="utf-8")
-    print("".join(f"{sys.argv[1]}: {line}\n" for line in wrong) + f"header: {count} names")
+    print("".join(f"{sys.argv[1]}/{line}\n" for line in wrong) + f"header: {count} names")
     return 1 if wrong else 0
 
 

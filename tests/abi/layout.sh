@@ -11,7 +11,7 @@ trap 'rm -rf "$work"' EXIT
 # write_dump INCLUDE_FOLDER OUTPUT: from the files that define the public functions, compiled with debug information and linked with nothing.
 write_dump() {
     local names files
-    names=$(tr '\n' ' ' <"$1/sparsek/sparsek.h" | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | paste -sd'|')
+    names=$(cat "$1"/sparsek/*.h | tr '\n' ' ' | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | paste -sd'|')
     mapfile -t files < <(grep -rlE "^[a-z].*\b($names)\(" src --include='*.c')
     gcc -std=gnu11 -D_GNU_SOURCE -g -O0 -fPIC -shared -fvisibility=hidden "-I$1" -Isrc '-DSPK_VERSION_TEXT=""' '-DSPK_COMMIT_TEXT=""' "${files[@]}" -o "$work/public.so"
     abidw --headers-dir "$1" --drop-private-types --drop-undefined-syms --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs \
@@ -30,7 +30,7 @@ if ! abidiff --harmless --no-show-locs "$dump" "$work/now.abi" >"$work/changes";
 
 The binary interface is no longer that of tests/abi/sparsek.abi. A new function, or new fields at the end of a struct that begins with struct_size, leave
 programs running that were built before: say so in CHANGELOG.md. Everything else breaks them: raise the minor version in project() of CMakeLists.txt (the
-soname, libsparsek.so.MAJOR.MINOR, follows it), SPK_VERSION_MINOR in sparsek.h and the versions of the Python package and the crates, and say in CHANGELOG.md
+soname, libsparsek.so.MAJOR.MINOR, follows it), SPK_VERSION_MINOR in core.h and the versions of the Python package and the crates, and say in CHANGELOG.md
 what changed. Then write the dump anew, and commit it with the change:
 
     tests/abi/layout.sh --update
@@ -42,8 +42,8 @@ fi
 see() {
     rm -rf "$work/include"
     cp -r include "$work/include"
-    sed -i "$1" "$work/include/sparsek/sparsek.h"
-    if cmp -s include/sparsek/sparsek.h "$work/include/sparsek/sparsek.h"; then echo "layout: the header has no longer what the test changes: $1"; exit 1; fi
+    sed -i "$1" "$work"/include/sparsek/*.h
+    if diff -rq include "$work/include" >/dev/null; then echo "layout: the headers have no longer what the test changes: $1"; exit 1; fi
     write_dump "$work/include" "$work/changed.abi" 2>"$work/errors" || { cat "$work/errors"; exit 1; }
     if abidiff --harmless "$dump" "$work/changed.abi" >/dev/null; then echo "layout: a change was not seen: $1"; exit 1; fi
 }

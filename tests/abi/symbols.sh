@@ -4,14 +4,14 @@
 set -euo pipefail
 library=$1
 cd "$(dirname "$0")/../.."
-declared=$(tr '\n' ' ' <include/sparsek/sparsek.h | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | sort)
+declared=$(cat include/sparsek/*.h | tr '\n' ' ' | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | sort)
 exported=$(nm -D --defined-only "$library" | awk '{print $3}' | sort)
 if [ "$declared" != "$exported" ]; then
     echo "declared (<) and exported (>) differ:"
     diff <(echo "$declared") <(echo "$exported") || true
     exit 1
 fi
-version=$(sed -n 's/^#define SPK_VERSION_MAJOR //p;s/^#define SPK_VERSION_MINOR //p' include/sparsek/sparsek.h | paste -sd.) # before 1.0 a minor version may break programs
+version=$(sed -n 's/^#define SPK_VERSION_MAJOR //p;s/^#define SPK_VERSION_MINOR //p' include/sparsek/core.h | paste -sd.) # before 1.0 a minor version may break programs
 readelf -d "$library" | grep -qF "soname: [libsparsek.so.$version]" || { echo "the soname is not libsparsek.so.$version"; exit 1; }
 needed=$(readelf -d "$library" | grep NEEDED | sed 's/.*\[//; s/\.so.*//' | sort -u | tr '\n' ' ')
 for name in $needed; do

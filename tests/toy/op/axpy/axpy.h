@@ -1,4 +1,4 @@
-/* The caller's structs of axpy, D = alpha X + Y. Of an operation that the library ships they are in sparsek.h, and its number is in
+/* The caller's structs of axpy, D = alpha X + Y. Of an operation that the library ships they are in operations.h, and its number is in
  * spk_operation. */
 #ifndef SPK_AXPY_H
 #define SPK_AXPY_H
