@@ -10,11 +10,14 @@ trap 'rm -rf "$work"' EXIT
 
 # write_dump INCLUDE_FOLDER OUTPUT: from the files that define the public functions, compiled with debug information and linked with nothing.
 write_dump() {
-    local names files
+    local names files part
+    # As one file: abidw tells public headers from ours by base names, and src/ has a matrix.h, too.
+    mkdir -p "$work/one/sparsek"
+    for part in $(grep -oP '^#include "\K\w+' "$1/sparsek/sparsek.h"); do grep -v '^#include "' "$1/sparsek/$part.h"; done >"$work/one/sparsek/sparsek.h"
     names=$(cat "$1"/sparsek/*.h | tr '\n' ' ' | grep -oE 'SPK_API [a-z_0-9 *]*\bspk_[a-z_0-9]+ ?\(' | grep -oE 'spk_[a-z_0-9]+ ?\($' | tr -d ' (' | paste -sd'|')
     mapfile -t files < <(grep -rlE "^[a-z].*\b($names)\(" src --include='*.c')
-    gcc -std=gnu11 -D_GNU_SOURCE -g -O0 -fPIC -shared -fvisibility=hidden "-I$1" -Isrc '-DSPK_VERSION_TEXT=""' '-DSPK_COMMIT_TEXT=""' "${files[@]}" -o "$work/public.so"
-    abidw --headers-dir "$1" --drop-private-types --drop-undefined-syms --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs \
+    gcc -std=gnu11 -D_GNU_SOURCE -g -O0 -fPIC -shared -fvisibility=hidden "-I$work/one" -Isrc '-DSPK_VERSION_TEXT=""' '-DSPK_COMMIT_TEXT=""' "${files[@]}" -o "$work/public.so"
+    abidw --headers-dir "$work/one" --drop-private-types --drop-undefined-syms --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs \
         --type-id-style hash --out-file "$2" "$work/public.so"
 }
 
