@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
-# Each public header compiles alone, without a warning, as C11 and as C++17, with gcc and clang.
+# Each public header compiles alone, without a warning, as C11 and as C++17, with gcc and clang, and makes its structs alone; sparsek.h has them all.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 flags=(-Wall -Wextra -Wpedantic -Wconversion -Werror -fsyntax-only -Iinclude)
 for compiler in "gcc -std=c11 -x c" "g++ -std=c++17 -x c++" "clang-14 -std=c11 -x c" "clang-14 -std=c++17 -x c++"; do
     for header in include/sparsek/*.h; do echo "#include <sparsek/${header##*/}>" | $compiler "${flags[@]}" -; done
     echo "header: $compiler"
+done
+for header in include/sparsek/*.h; do
+    name=${header##*/}
+    grep -qF "#include \"$name\"" include/sparsek/sparsek.h || [ "$name" = sparsek.h ] || { echo "header: sparsek.h does not include $name"; exit 1; }
+    { echo "#include <sparsek/$name>"; sed -n 's/^#define SPK_SIZED_\(spk_[a-z_]*\) .*/\1 make_\1(void) { return (\1){SPK_SIZED(\1)}; }/p' "$header"; } |
+        gcc -std=c11 -x c "${flags[@]}" -
 done
 # C++ makes structs with spk_sized, from the first standard on, and where a program encloses the header in extern "C".
 for standard in c++98 c++17 c++20; do
