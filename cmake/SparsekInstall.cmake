@@ -1,4 +1,4 @@
-# Install rules: library, header, command line, pkg-config file, CMake package.
+# Install rules: library, headers, command line, pkg-config file, CMake package.
 install(TARGETS sparsek EXPORT sparsek-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS sparsek_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS sparsek_prover RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/sparsek)

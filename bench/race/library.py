@@ -1,4 +1,4 @@
-"""sparsek through ctypes: structures of include/sparsek/sparsek.h, generators, plans; the structs of operations by the library's own tables. Needs Python
+"""sparsek through ctypes: structures of include/sparsek, generators, plans; the structs of operations by the library's own tables. Needs Python
 alone; pointers are plain numbers."""
 import ctypes as C
 import functools

@@ -7,7 +7,7 @@ version = release = os.environ.get("SPARSEK_VERSION", "")
 author = "the sparsek authors"
 copyright = author  # noqa: A001
 extensions = ["breathe", "myst_parser"]
-breathe_projects = {"sparsek": str(pathlib.Path(__file__).resolve().parents[1] / "site-header" / "xml")}  # Doxygen's, of the public header
+breathe_projects = {"sparsek": str(pathlib.Path(__file__).resolve().parents[1] / "site-header" / "xml")}  # Doxygen's, of the public headers
 breathe_default_project = "sparsek"
 breathe_domain_by_extension = {"h": "c"}
 breathe_show_include = False

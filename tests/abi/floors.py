@@ -43,7 +43,7 @@ check regret
 commands
 """
 
-# What sources outside of src/ may include of it, and compile. The public header is for all.
+# What sources outside of src/ may include of it, and compile. The public headers are for all.
 OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda", "python/src": "", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.

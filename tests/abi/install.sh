@@ -25,4 +25,4 @@ cmake --build "$prefix/user/build" >/dev/null
 "$prefix/user/build/through-cmake"
 
 "$prefix/bin/sparsek" --version
-echo "install: library, header, program, pkg-config and CMake package work from $prefix"
+echo "install: library, headers, program, pkg-config and CMake package work from $prefix"

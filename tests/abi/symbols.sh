@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The shared library exports what the header declares with SPK_API, all of it and nothing else, and carries its soname.
+# The shared library exports what the headers declare with SPK_API, all of it and nothing else, and carries its soname.
 # Usage: symbols.sh LIBRARY
 set -euo pipefail
 library=$1

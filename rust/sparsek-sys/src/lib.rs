@@ -1,5 +1,5 @@
 //! Bindings to the C library [sparsek](https://docs.rs/sparsek): every function, type and constant of `sparsek/sparsek.h`,
-//! under its C name. The header describes them; it comes with this crate, in `sparsek/include`. The crate `sparsek` is the
+//! under its C name. The headers describe them; they come with this crate, in `sparsek/include`. The crate `sparsek` is the
 //! safe interface.
 //!
 //! ```

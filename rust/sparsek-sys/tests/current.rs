@@ -1,4 +1,4 @@
-//! The checked-in bindings are those of the header. `SPARSEK_BLESS=1 cargo test -p sparsek-sys --test current` rewrites them.
+//! The checked-in bindings are those of the headers. `SPARSEK_BLESS=1 cargo test -p sparsek-sys --test current` rewrites them.
 use std::path::Path;
 
 fn generate(header: &Path) -> String {
@@ -19,7 +19,7 @@ fn generate(header: &Path) -> String {
         .disable_header_comment()
         .raw_line("// Generated from sparsek/sparsek.h by tests/current.rs: do not edit.")
         .generate()
-        .expect("the header parses")
+        .expect("the headers parse")
         .to_string()
 }
 

@@ -55,7 +55,7 @@ struct Callbacks {
     rayon: Option<Box<crate::parallel::Pool>>,
 }
 
-// SAFETY: the header allows a context to be used from many threads at once, and the callbacks are Send and Sync.
+// SAFETY: sparsek.h allows a context to be used from many threads at once, and the callbacks are Send and Sync.
 unsafe impl Send for Inner {}
 // SAFETY: likewise.
 unsafe impl Sync for Inner {}

@@ -33,7 +33,7 @@ struct Inner {
     nnzb: i64,
 }
 
-// SAFETY: patterns are immutable, says the header.
+// SAFETY: patterns are immutable, says sparsek.h.
 unsafe impl Send for Inner {}
 // SAFETY: likewise.
 unsafe impl Sync for Inner {}
@@ -129,7 +129,7 @@ impl Pattern {
     /// A pattern from what the C library takes: indices in device memory, deferred ones.
     ///
     /// # Safety
-    /// `indices` is as the header describes it: its arrays are as long as the sizes say, in memory of the kind it names; with
+    /// `indices` is as core.h describes it: its arrays are as long as the sizes say, in memory of the kind it names; with
     /// `deferred` they stay until the stream has come to them, and the stream until the pattern and its plans are gone.
     ///
     /// ```

@@ -93,7 +93,7 @@ pub struct Matrix {
     context: Context,
 }
 
-// SAFETY: matrices are immutable, says the header.
+// SAFETY: matrices are immutable, says sparsek.h.
 unsafe impl Send for Matrix {}
 // SAFETY: likewise.
 unsafe impl Sync for Matrix {}
