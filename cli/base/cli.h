@@ -1,4 +1,4 @@
-/* What a command is given, and what it returns: the common options, its context, exit codes. The program uses the library's public header,
+/* What a command is given, and what it returns: the common options, its context, exit codes. The program uses the library's public headers,
  * and of src/ those files of base/ and type/ that are compiled into it: cli_shared in cli/CMakeLists.txt has their names. */
 #ifndef SPARSEK_CLI_BASE_CLI_H
 #define SPARSEK_CLI_BASE_CLI_H

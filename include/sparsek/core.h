@@ -16,7 +16,7 @@
 extern "C" {
 #endif
 
-/* The version of this header; spk_version tells that of the library. */
+/* The version of these headers; spk_version tells that of the library. */
 #define SPK_VERSION_MAJOR 0
 #define SPK_VERSION_MINOR 1
 #define SPK_VERSION_PATCH 0

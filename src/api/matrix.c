@@ -1,4 +1,4 @@
-/* Matrices in host memory, as the public header has them: arguments checked here, the work is in src/matrix. */
+/* Matrices in host memory, as the public headers have them: arguments checked here, the work is in src/matrix. */
 #include <stdio.h>
 
 #include "api/context.h"

@@ -1,4 +1,4 @@
-/* Patterns, as the public header has them. */
+/* Patterns, as the public headers have them. */
 #include <math.h>
 
 #include "api/context.h"

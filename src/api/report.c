@@ -1,4 +1,4 @@
-/* Reports and the table of kernels, as the public header has them. */
+/* Reports and the table of kernels, as the public headers have them. */
 #include <pthread.h>
 #include <stdio.h>
 

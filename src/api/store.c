@@ -1,4 +1,4 @@
-/* The store, as the public header has it. */
+/* The store, as the public headers have it. */
 #include "api/context.h"
 
 const char *spk_store_path(const spk_context *context)

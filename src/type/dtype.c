@@ -1,4 +1,4 @@
-/* What the public header says of element types. */
+/* What the public headers say of element types. */
 #include "type/type.h"
 
 const char *spk_dtype_name(spk_dtype dtype)
