@@ -1969,6 +1969,693 @@ unsafe extern "C" {
         tolerance: *mut f64,
     ) -> spk_status;
 }
+pub const SPK_KIND_OWN: spk_kind = spk_kind(1);
+pub const SPK_KIND_VENDOR: spk_kind = spk_kind(2);
+pub const SPK_KIND_DENSE: spk_kind = spk_kind(3);
+pub const SPK_KIND_REFERENCE: spk_kind = spk_kind(4);
+pub const SPK_KIND_PEER: spk_kind = spk_kind(5);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_kind(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_kernel_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub operation: spk_operation,
+    pub kind: spk_kind,
+    pub device: *const ::std::os::raw::c_char,
+    pub isa: *const ::std::os::raw::c_char,
+    pub tunables: *const ::std::os::raw::c_char,
+    pub types: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_kernel_info"][::std::mem::size_of::<spk_kernel_info>() - 56usize];
+    ["Alignment of spk_kernel_info"][::std::mem::align_of::<spk_kernel_info>() - 8usize];
+    [
+        "Offset of field: spk_kernel_info::struct_size",
+    ][::std::mem::offset_of!(spk_kernel_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_kernel_info::name",
+    ][::std::mem::offset_of!(spk_kernel_info, name) - 8usize];
+    [
+        "Offset of field: spk_kernel_info::operation",
+    ][::std::mem::offset_of!(spk_kernel_info, operation) - 16usize];
+    [
+        "Offset of field: spk_kernel_info::kind",
+    ][::std::mem::offset_of!(spk_kernel_info, kind) - 20usize];
+    [
+        "Offset of field: spk_kernel_info::device",
+    ][::std::mem::offset_of!(spk_kernel_info, device) - 24usize];
+    [
+        "Offset of field: spk_kernel_info::isa",
+    ][::std::mem::offset_of!(spk_kernel_info, isa) - 32usize];
+    [
+        "Offset of field: spk_kernel_info::tunables",
+    ][::std::mem::offset_of!(spk_kernel_info, tunables) - 40usize];
+    [
+        "Offset of field: spk_kernel_info::types",
+    ][::std::mem::offset_of!(spk_kernel_info, types) - 48usize];
+};
+unsafe extern "C" {
+    pub fn spk_kernel_count() -> ::std::os::raw::c_int;
+}
+unsafe extern "C" {
+    pub fn spk_kernel_get(
+        index: ::std::os::raw::c_int,
+        info: *mut spk_kernel_info,
+    ) -> spk_status;
+}
+pub const SPK_CANDIDATE_OK: spk_candidate_status = spk_candidate_status(0);
+pub const SPK_CANDIDATE_WRONG: spk_candidate_status = spk_candidate_status(1);
+pub const SPK_CANDIDATE_FAILED: spk_candidate_status = spk_candidate_status(2);
+pub const SPK_CANDIDATE_TIMED_OUT: spk_candidate_status = spk_candidate_status(3);
+pub const SPK_CANDIDATE_PRUNED: spk_candidate_status = spk_candidate_status(4);
+pub const SPK_CANDIDATE_NOT_ELIGIBLE: spk_candidate_status = spk_candidate_status(5);
+pub const SPK_CANDIDATE_NOT_APPLICABLE: spk_candidate_status = spk_candidate_status(6);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_candidate_status(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_candidate_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub params: *const ::std::os::raw::c_char,
+    pub hash: *const ::std::os::raw::c_char,
+    pub kind: spk_kind,
+    pub status: spk_candidate_status,
+    pub why: *const ::std::os::raw::c_char,
+    pub predicted_us: f64,
+    pub median_us: f64,
+    pub spread_us: f64,
+    pub prepare_us: f64,
+    pub error: f64,
+    pub tolerance: f64,
+    pub sample_count: i64,
+    pub samples_us: *const f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_candidate_info",
+    ][::std::mem::size_of::<spk_candidate_info>() - 112usize];
+    [
+        "Alignment of spk_candidate_info",
+    ][::std::mem::align_of::<spk_candidate_info>() - 8usize];
+    [
+        "Offset of field: spk_candidate_info::struct_size",
+    ][::std::mem::offset_of!(spk_candidate_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_candidate_info::name",
+    ][::std::mem::offset_of!(spk_candidate_info, name) - 8usize];
+    [
+        "Offset of field: spk_candidate_info::params",
+    ][::std::mem::offset_of!(spk_candidate_info, params) - 16usize];
+    [
+        "Offset of field: spk_candidate_info::hash",
+    ][::std::mem::offset_of!(spk_candidate_info, hash) - 24usize];
+    [
+        "Offset of field: spk_candidate_info::kind",
+    ][::std::mem::offset_of!(spk_candidate_info, kind) - 32usize];
+    [
+        "Offset of field: spk_candidate_info::status",
+    ][::std::mem::offset_of!(spk_candidate_info, status) - 36usize];
+    [
+        "Offset of field: spk_candidate_info::why",
+    ][::std::mem::offset_of!(spk_candidate_info, why) - 40usize];
+    [
+        "Offset of field: spk_candidate_info::predicted_us",
+    ][::std::mem::offset_of!(spk_candidate_info, predicted_us) - 48usize];
+    [
+        "Offset of field: spk_candidate_info::median_us",
+    ][::std::mem::offset_of!(spk_candidate_info, median_us) - 56usize];
+    [
+        "Offset of field: spk_candidate_info::spread_us",
+    ][::std::mem::offset_of!(spk_candidate_info, spread_us) - 64usize];
+    [
+        "Offset of field: spk_candidate_info::prepare_us",
+    ][::std::mem::offset_of!(spk_candidate_info, prepare_us) - 72usize];
+    [
+        "Offset of field: spk_candidate_info::error",
+    ][::std::mem::offset_of!(spk_candidate_info, error) - 80usize];
+    [
+        "Offset of field: spk_candidate_info::tolerance",
+    ][::std::mem::offset_of!(spk_candidate_info, tolerance) - 88usize];
+    [
+        "Offset of field: spk_candidate_info::sample_count",
+    ][::std::mem::offset_of!(spk_candidate_info, sample_count) - 96usize];
+    [
+        "Offset of field: spk_candidate_info::samples_us",
+    ][::std::mem::offset_of!(spk_candidate_info, samples_us) - 104usize];
+};
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_report {
+    _unused: [u8; 0],
+}
+pub const SPK_PROVISIONAL_NO: spk_provisional = spk_provisional(0);
+pub const SPK_PROVISIONAL_INTERRUPTED: spk_provisional = spk_provisional(1);
+pub const SPK_PROVISIONAL_BUDGET: spk_provisional = spk_provisional(2);
+pub const SPK_PROVISIONAL_LOAD: spk_provisional = spk_provisional(3);
+pub const SPK_PROVISIONAL_IN_PLACE: spk_provisional = spk_provisional(4);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_provisional(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_report_info {
+    pub struct_size: usize,
+    pub candidate_count: ::std::os::raw::c_int,
+    pub chosen: ::std::os::raw::c_int,
+    pub from_store: ::std::os::raw::c_int,
+    pub tuning_s: f64,
+    pub measured_at: i64,
+    pub class_key: *const ::std::os::raw::c_char,
+    pub summary: *const ::std::os::raw::c_char,
+    pub interrupted: ::std::os::raw::c_int,
+    pub provisional: spk_provisional,
+    pub origin: *const ::std::os::raw::c_char,
+    pub foreign: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 80usize];
+    ["Alignment of spk_report_info"][::std::mem::align_of::<spk_report_info>() - 8usize];
+    [
+        "Offset of field: spk_report_info::struct_size",
+    ][::std::mem::offset_of!(spk_report_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_report_info::candidate_count",
+    ][::std::mem::offset_of!(spk_report_info, candidate_count) - 8usize];
+    [
+        "Offset of field: spk_report_info::chosen",
+    ][::std::mem::offset_of!(spk_report_info, chosen) - 12usize];
+    [
+        "Offset of field: spk_report_info::from_store",
+    ][::std::mem::offset_of!(spk_report_info, from_store) - 16usize];
+    [
+        "Offset of field: spk_report_info::tuning_s",
+    ][::std::mem::offset_of!(spk_report_info, tuning_s) - 24usize];
+    [
+        "Offset of field: spk_report_info::measured_at",
+    ][::std::mem::offset_of!(spk_report_info, measured_at) - 32usize];
+    [
+        "Offset of field: spk_report_info::class_key",
+    ][::std::mem::offset_of!(spk_report_info, class_key) - 40usize];
+    [
+        "Offset of field: spk_report_info::summary",
+    ][::std::mem::offset_of!(spk_report_info, summary) - 48usize];
+    [
+        "Offset of field: spk_report_info::interrupted",
+    ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
+    [
+        "Offset of field: spk_report_info::provisional",
+    ][::std::mem::offset_of!(spk_report_info, provisional) - 60usize];
+    [
+        "Offset of field: spk_report_info::origin",
+    ][::std::mem::offset_of!(spk_report_info, origin) - 64usize];
+    [
+        "Offset of field: spk_report_info::foreign",
+    ][::std::mem::offset_of!(spk_report_info, foreign) - 72usize];
+    [
+        "Offset of field: spk_report_info::reserved",
+    ][::std::mem::offset_of!(spk_report_info, reserved) - 76usize];
+};
+unsafe extern "C" {
+    pub fn spk_report_get_info(
+        report: *const spk_report,
+        info: *mut spk_report_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_report_candidate(
+        report: *const spk_report,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_candidate_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_report_destroy(report: *mut *mut spk_report);
+}
+unsafe extern "C" {
+    pub fn spk_list(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_tune(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_explain(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        options: *const spk_tune_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_race_options {
+    pub struct_size: usize,
+    pub rounds: ::std::os::raw::c_int,
+    pub choices: *const ::std::os::raw::c_char,
+    pub keep: ::std::os::raw::c_int,
+    pub all: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_race_options"][::std::mem::size_of::<spk_race_options>() - 32usize];
+    [
+        "Alignment of spk_race_options",
+    ][::std::mem::align_of::<spk_race_options>() - 8usize];
+    [
+        "Offset of field: spk_race_options::struct_size",
+    ][::std::mem::offset_of!(spk_race_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_race_options::rounds",
+    ][::std::mem::offset_of!(spk_race_options, rounds) - 8usize];
+    [
+        "Offset of field: spk_race_options::choices",
+    ][::std::mem::offset_of!(spk_race_options, choices) - 16usize];
+    [
+        "Offset of field: spk_race_options::keep",
+    ][::std::mem::offset_of!(spk_race_options, keep) - 24usize];
+    [
+        "Offset of field: spk_race_options::all",
+    ][::std::mem::offset_of!(spk_race_options, all) - 28usize];
+};
+unsafe extern "C" {
+    pub fn spk_race(
+        context: *mut spk_context,
+        pattern: *mut spk_pattern,
+        problem: *const ::std::os::raw::c_void,
+        options: *const spk_tune_options,
+        race: *const spk_race_options,
+        report: *mut *mut spk_report,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_path(context: *const spk_context) -> *const ::std::os::raw::c_char;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_store_entry {
+    pub struct_size: usize,
+    pub class_key: *const ::std::os::raw::c_char,
+    pub device: *const ::std::os::raw::c_char,
+    pub choice: *const ::std::os::raw::c_char,
+    pub median_us: f64,
+    pub candidate_count: ::std::os::raw::c_int,
+    pub provisional: spk_provisional,
+    pub measured_at: i64,
+    pub bytes: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_store_entry"][::std::mem::size_of::<spk_store_entry>() - 64usize];
+    ["Alignment of spk_store_entry"][::std::mem::align_of::<spk_store_entry>() - 8usize];
+    [
+        "Offset of field: spk_store_entry::struct_size",
+    ][::std::mem::offset_of!(spk_store_entry, struct_size) - 0usize];
+    [
+        "Offset of field: spk_store_entry::class_key",
+    ][::std::mem::offset_of!(spk_store_entry, class_key) - 8usize];
+    [
+        "Offset of field: spk_store_entry::device",
+    ][::std::mem::offset_of!(spk_store_entry, device) - 16usize];
+    [
+        "Offset of field: spk_store_entry::choice",
+    ][::std::mem::offset_of!(spk_store_entry, choice) - 24usize];
+    [
+        "Offset of field: spk_store_entry::median_us",
+    ][::std::mem::offset_of!(spk_store_entry, median_us) - 32usize];
+    [
+        "Offset of field: spk_store_entry::candidate_count",
+    ][::std::mem::offset_of!(spk_store_entry, candidate_count) - 40usize];
+    [
+        "Offset of field: spk_store_entry::provisional",
+    ][::std::mem::offset_of!(spk_store_entry, provisional) - 44usize];
+    [
+        "Offset of field: spk_store_entry::measured_at",
+    ][::std::mem::offset_of!(spk_store_entry, measured_at) - 48usize];
+    [
+        "Offset of field: spk_store_entry::bytes",
+    ][::std::mem::offset_of!(spk_store_entry, bytes) - 56usize];
+};
+unsafe extern "C" {
+    pub fn spk_store_list(
+        context: *mut spk_context,
+        visit: ::std::option::Option<
+            unsafe extern "C" fn(
+                user: *mut ::std::os::raw::c_void,
+                entry: *const spk_store_entry,
+            ) -> ::std::os::raw::c_int,
+        >,
+        user: *mut ::std::os::raw::c_void,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_export(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        count: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_import(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        count: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_verify(
+        context: *mut spk_context,
+        good: *mut i64,
+        bad: *mut i64,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_store_clear(context: *mut spk_context, removed: *mut i64) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_matrix {
+    _unused: [u8; 0],
+}
+pub const SPK_DENSE: spk_format = spk_format(1);
+pub const SPK_COO: spk_format = spk_format(2);
+pub const SPK_CSR: spk_format = spk_format(3);
+pub const SPK_BSR: spk_format = spk_format(4);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_format(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_matrix_desc {
+    pub struct_size: usize,
+    pub format: spk_format,
+    pub dtype: spk_dtype,
+    pub rows: i64,
+    pub cols: i64,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub layout: spk_layout,
+    pub ld: i64,
+    pub nnz: i64,
+    pub index_type: spk_index_type,
+    pub row_offsets: *const ::std::os::raw::c_void,
+    pub row_indices: *const ::std::os::raw::c_void,
+    pub col_indices: *const ::std::os::raw::c_void,
+    pub values: *const ::std::os::raw::c_void,
+    pub pattern_only: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_matrix_desc"][::std::mem::size_of::<spk_matrix_desc>() - 120usize];
+    ["Alignment of spk_matrix_desc"][::std::mem::align_of::<spk_matrix_desc>() - 8usize];
+    [
+        "Offset of field: spk_matrix_desc::struct_size",
+    ][::std::mem::offset_of!(spk_matrix_desc, struct_size) - 0usize];
+    [
+        "Offset of field: spk_matrix_desc::format",
+    ][::std::mem::offset_of!(spk_matrix_desc, format) - 8usize];
+    [
+        "Offset of field: spk_matrix_desc::dtype",
+    ][::std::mem::offset_of!(spk_matrix_desc, dtype) - 12usize];
+    [
+        "Offset of field: spk_matrix_desc::rows",
+    ][::std::mem::offset_of!(spk_matrix_desc, rows) - 16usize];
+    [
+        "Offset of field: spk_matrix_desc::cols",
+    ][::std::mem::offset_of!(spk_matrix_desc, cols) - 24usize];
+    [
+        "Offset of field: spk_matrix_desc::block_rows",
+    ][::std::mem::offset_of!(spk_matrix_desc, block_rows) - 32usize];
+    [
+        "Offset of field: spk_matrix_desc::block_cols",
+    ][::std::mem::offset_of!(spk_matrix_desc, block_cols) - 40usize];
+    [
+        "Offset of field: spk_matrix_desc::layout",
+    ][::std::mem::offset_of!(spk_matrix_desc, layout) - 48usize];
+    [
+        "Offset of field: spk_matrix_desc::ld",
+    ][::std::mem::offset_of!(spk_matrix_desc, ld) - 56usize];
+    [
+        "Offset of field: spk_matrix_desc::nnz",
+    ][::std::mem::offset_of!(spk_matrix_desc, nnz) - 64usize];
+    [
+        "Offset of field: spk_matrix_desc::index_type",
+    ][::std::mem::offset_of!(spk_matrix_desc, index_type) - 72usize];
+    [
+        "Offset of field: spk_matrix_desc::row_offsets",
+    ][::std::mem::offset_of!(spk_matrix_desc, row_offsets) - 80usize];
+    [
+        "Offset of field: spk_matrix_desc::row_indices",
+    ][::std::mem::offset_of!(spk_matrix_desc, row_indices) - 88usize];
+    [
+        "Offset of field: spk_matrix_desc::col_indices",
+    ][::std::mem::offset_of!(spk_matrix_desc, col_indices) - 96usize];
+    [
+        "Offset of field: spk_matrix_desc::values",
+    ][::std::mem::offset_of!(spk_matrix_desc, values) - 104usize];
+    [
+        "Offset of field: spk_matrix_desc::pattern_only",
+    ][::std::mem::offset_of!(spk_matrix_desc, pattern_only) - 112usize];
+    [
+        "Offset of field: spk_matrix_desc::reserved",
+    ][::std::mem::offset_of!(spk_matrix_desc, reserved) - 116usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_create(
+        context: *mut spk_context,
+        desc: *const spk_matrix_desc,
+        matrix: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_destroy(matrix: *mut *mut spk_matrix);
+}
+unsafe extern "C" {
+    pub fn spk_matrix_view(
+        matrix: *const spk_matrix,
+        desc: *mut spk_matrix_desc,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_pattern_from_matrix(
+        context: *mut spk_context,
+        bsr: *const spk_matrix,
+        pattern: *mut *mut spk_pattern,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_bsr(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        block_rows: i64,
+        block_cols: i64,
+        block_layout: spk_layout,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_csr(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_coo(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_to_dense(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        layout: spk_layout,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_cast(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        dtype: spk_dtype,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_transpose(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_matrix_canonicalize(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+pub const SPK_NORM_L1: spk_norm = spk_norm(1);
+pub const SPK_NORM_L2: spk_norm = spk_norm(2);
+pub const SPK_NORM_MAX: spk_norm = spk_norm(3);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_norm(pub ::std::os::raw::c_uint);
+unsafe extern "C" {
+    pub fn spk_matrix_prune(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        block_rows: i64,
+        block_cols: i64,
+        density: f64,
+        norm: spk_norm,
+        out: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_block_advice {
+    pub struct_size: usize,
+    pub block_rows: i64,
+    pub block_cols: i64,
+    pub nnzb: i64,
+    pub density: f64,
+    pub fill: f64,
+    pub score: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_block_advice"][::std::mem::size_of::<spk_block_advice>() - 56usize];
+    [
+        "Alignment of spk_block_advice",
+    ][::std::mem::align_of::<spk_block_advice>() - 8usize];
+    [
+        "Offset of field: spk_block_advice::struct_size",
+    ][::std::mem::offset_of!(spk_block_advice, struct_size) - 0usize];
+    [
+        "Offset of field: spk_block_advice::block_rows",
+    ][::std::mem::offset_of!(spk_block_advice, block_rows) - 8usize];
+    [
+        "Offset of field: spk_block_advice::block_cols",
+    ][::std::mem::offset_of!(spk_block_advice, block_cols) - 16usize];
+    [
+        "Offset of field: spk_block_advice::nnzb",
+    ][::std::mem::offset_of!(spk_block_advice, nnzb) - 24usize];
+    [
+        "Offset of field: spk_block_advice::density",
+    ][::std::mem::offset_of!(spk_block_advice, density) - 32usize];
+    [
+        "Offset of field: spk_block_advice::fill",
+    ][::std::mem::offset_of!(spk_block_advice, fill) - 40usize];
+    [
+        "Offset of field: spk_block_advice::score",
+    ][::std::mem::offset_of!(spk_block_advice, score) - 48usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_advise(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        advice: *mut spk_block_advice,
+        count: *mut ::std::os::raw::c_int,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_read_options {
+    pub struct_size: usize,
+    pub tensor: *const ::std::os::raw::c_char,
+    pub dtype: spk_dtype,
+    pub max_bytes: i64,
+    pub cols: i64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_read_options"][::std::mem::size_of::<spk_read_options>() - 40usize];
+    [
+        "Alignment of spk_read_options",
+    ][::std::mem::align_of::<spk_read_options>() - 8usize];
+    [
+        "Offset of field: spk_read_options::struct_size",
+    ][::std::mem::offset_of!(spk_read_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_read_options::tensor",
+    ][::std::mem::offset_of!(spk_read_options, tensor) - 8usize];
+    [
+        "Offset of field: spk_read_options::dtype",
+    ][::std::mem::offset_of!(spk_read_options, dtype) - 16usize];
+    [
+        "Offset of field: spk_read_options::max_bytes",
+    ][::std::mem::offset_of!(spk_read_options, max_bytes) - 24usize];
+    [
+        "Offset of field: spk_read_options::cols",
+    ][::std::mem::offset_of!(spk_read_options, cols) - 32usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_read(
+        context: *mut spk_context,
+        path: *const ::std::os::raw::c_char,
+        options: *const spk_read_options,
+        matrix: *mut *mut spk_matrix,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_write_options {
+    pub struct_size: usize,
+    pub tensor: *const ::std::os::raw::c_char,
+    pub comment: *const ::std::os::raw::c_char,
+    pub format: *const ::std::os::raw::c_char,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_write_options"][::std::mem::size_of::<spk_write_options>() - 32usize];
+    [
+        "Alignment of spk_write_options",
+    ][::std::mem::align_of::<spk_write_options>() - 8usize];
+    [
+        "Offset of field: spk_write_options::struct_size",
+    ][::std::mem::offset_of!(spk_write_options, struct_size) - 0usize];
+    [
+        "Offset of field: spk_write_options::tensor",
+    ][::std::mem::offset_of!(spk_write_options, tensor) - 8usize];
+    [
+        "Offset of field: spk_write_options::comment",
+    ][::std::mem::offset_of!(spk_write_options, comment) - 16usize];
+    [
+        "Offset of field: spk_write_options::format",
+    ][::std::mem::offset_of!(spk_write_options, format) - 24usize];
+};
+unsafe extern "C" {
+    pub fn spk_matrix_write(
+        context: *mut spk_context,
+        matrix: *const spk_matrix,
+        path: *const ::std::os::raw::c_char,
+        options: *const spk_write_options,
+    ) -> spk_status;
+}
 pub const SPK_PATTERN_NONE: spk_pattern_use = spk_pattern_use(0);
 pub const SPK_PATTERN_NEEDED: spk_pattern_use = spk_pattern_use(1);
 pub const SPK_PATTERN_OPTIONAL: spk_pattern_use = spk_pattern_use(2);
@@ -2419,609 +3106,6 @@ unsafe extern "C" {
         out: *mut ::std::os::raw::c_void,
     ) -> spk_status;
 }
-pub const SPK_KIND_OWN: spk_kind = spk_kind(1);
-pub const SPK_KIND_VENDOR: spk_kind = spk_kind(2);
-pub const SPK_KIND_DENSE: spk_kind = spk_kind(3);
-pub const SPK_KIND_REFERENCE: spk_kind = spk_kind(4);
-pub const SPK_KIND_PEER: spk_kind = spk_kind(5);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_kind(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_kernel_info {
-    pub struct_size: usize,
-    pub name: *const ::std::os::raw::c_char,
-    pub operation: spk_operation,
-    pub kind: spk_kind,
-    pub device: *const ::std::os::raw::c_char,
-    pub isa: *const ::std::os::raw::c_char,
-    pub tunables: *const ::std::os::raw::c_char,
-    pub types: *const ::std::os::raw::c_char,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_kernel_info"][::std::mem::size_of::<spk_kernel_info>() - 56usize];
-    ["Alignment of spk_kernel_info"][::std::mem::align_of::<spk_kernel_info>() - 8usize];
-    [
-        "Offset of field: spk_kernel_info::struct_size",
-    ][::std::mem::offset_of!(spk_kernel_info, struct_size) - 0usize];
-    [
-        "Offset of field: spk_kernel_info::name",
-    ][::std::mem::offset_of!(spk_kernel_info, name) - 8usize];
-    [
-        "Offset of field: spk_kernel_info::operation",
-    ][::std::mem::offset_of!(spk_kernel_info, operation) - 16usize];
-    [
-        "Offset of field: spk_kernel_info::kind",
-    ][::std::mem::offset_of!(spk_kernel_info, kind) - 20usize];
-    [
-        "Offset of field: spk_kernel_info::device",
-    ][::std::mem::offset_of!(spk_kernel_info, device) - 24usize];
-    [
-        "Offset of field: spk_kernel_info::isa",
-    ][::std::mem::offset_of!(spk_kernel_info, isa) - 32usize];
-    [
-        "Offset of field: spk_kernel_info::tunables",
-    ][::std::mem::offset_of!(spk_kernel_info, tunables) - 40usize];
-    [
-        "Offset of field: spk_kernel_info::types",
-    ][::std::mem::offset_of!(spk_kernel_info, types) - 48usize];
-};
-unsafe extern "C" {
-    pub fn spk_kernel_count() -> ::std::os::raw::c_int;
-}
-unsafe extern "C" {
-    pub fn spk_kernel_get(
-        index: ::std::os::raw::c_int,
-        info: *mut spk_kernel_info,
-    ) -> spk_status;
-}
-pub const SPK_CANDIDATE_OK: spk_candidate_status = spk_candidate_status(0);
-pub const SPK_CANDIDATE_WRONG: spk_candidate_status = spk_candidate_status(1);
-pub const SPK_CANDIDATE_FAILED: spk_candidate_status = spk_candidate_status(2);
-pub const SPK_CANDIDATE_TIMED_OUT: spk_candidate_status = spk_candidate_status(3);
-pub const SPK_CANDIDATE_PRUNED: spk_candidate_status = spk_candidate_status(4);
-pub const SPK_CANDIDATE_NOT_ELIGIBLE: spk_candidate_status = spk_candidate_status(5);
-pub const SPK_CANDIDATE_NOT_APPLICABLE: spk_candidate_status = spk_candidate_status(6);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_candidate_status(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_candidate_info {
-    pub struct_size: usize,
-    pub name: *const ::std::os::raw::c_char,
-    pub params: *const ::std::os::raw::c_char,
-    pub hash: *const ::std::os::raw::c_char,
-    pub kind: spk_kind,
-    pub status: spk_candidate_status,
-    pub why: *const ::std::os::raw::c_char,
-    pub predicted_us: f64,
-    pub median_us: f64,
-    pub spread_us: f64,
-    pub prepare_us: f64,
-    pub error: f64,
-    pub tolerance: f64,
-    pub sample_count: i64,
-    pub samples_us: *const f64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    [
-        "Size of spk_candidate_info",
-    ][::std::mem::size_of::<spk_candidate_info>() - 112usize];
-    [
-        "Alignment of spk_candidate_info",
-    ][::std::mem::align_of::<spk_candidate_info>() - 8usize];
-    [
-        "Offset of field: spk_candidate_info::struct_size",
-    ][::std::mem::offset_of!(spk_candidate_info, struct_size) - 0usize];
-    [
-        "Offset of field: spk_candidate_info::name",
-    ][::std::mem::offset_of!(spk_candidate_info, name) - 8usize];
-    [
-        "Offset of field: spk_candidate_info::params",
-    ][::std::mem::offset_of!(spk_candidate_info, params) - 16usize];
-    [
-        "Offset of field: spk_candidate_info::hash",
-    ][::std::mem::offset_of!(spk_candidate_info, hash) - 24usize];
-    [
-        "Offset of field: spk_candidate_info::kind",
-    ][::std::mem::offset_of!(spk_candidate_info, kind) - 32usize];
-    [
-        "Offset of field: spk_candidate_info::status",
-    ][::std::mem::offset_of!(spk_candidate_info, status) - 36usize];
-    [
-        "Offset of field: spk_candidate_info::why",
-    ][::std::mem::offset_of!(spk_candidate_info, why) - 40usize];
-    [
-        "Offset of field: spk_candidate_info::predicted_us",
-    ][::std::mem::offset_of!(spk_candidate_info, predicted_us) - 48usize];
-    [
-        "Offset of field: spk_candidate_info::median_us",
-    ][::std::mem::offset_of!(spk_candidate_info, median_us) - 56usize];
-    [
-        "Offset of field: spk_candidate_info::spread_us",
-    ][::std::mem::offset_of!(spk_candidate_info, spread_us) - 64usize];
-    [
-        "Offset of field: spk_candidate_info::prepare_us",
-    ][::std::mem::offset_of!(spk_candidate_info, prepare_us) - 72usize];
-    [
-        "Offset of field: spk_candidate_info::error",
-    ][::std::mem::offset_of!(spk_candidate_info, error) - 80usize];
-    [
-        "Offset of field: spk_candidate_info::tolerance",
-    ][::std::mem::offset_of!(spk_candidate_info, tolerance) - 88usize];
-    [
-        "Offset of field: spk_candidate_info::sample_count",
-    ][::std::mem::offset_of!(spk_candidate_info, sample_count) - 96usize];
-    [
-        "Offset of field: spk_candidate_info::samples_us",
-    ][::std::mem::offset_of!(spk_candidate_info, samples_us) - 104usize];
-};
-#[repr(C)]
-#[derive(Debug)]
-pub struct spk_report {
-    _unused: [u8; 0],
-}
-pub const SPK_PROVISIONAL_NO: spk_provisional = spk_provisional(0);
-pub const SPK_PROVISIONAL_INTERRUPTED: spk_provisional = spk_provisional(1);
-pub const SPK_PROVISIONAL_BUDGET: spk_provisional = spk_provisional(2);
-pub const SPK_PROVISIONAL_LOAD: spk_provisional = spk_provisional(3);
-pub const SPK_PROVISIONAL_IN_PLACE: spk_provisional = spk_provisional(4);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_provisional(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_report_info {
-    pub struct_size: usize,
-    pub candidate_count: ::std::os::raw::c_int,
-    pub chosen: ::std::os::raw::c_int,
-    pub from_store: ::std::os::raw::c_int,
-    pub tuning_s: f64,
-    pub measured_at: i64,
-    pub class_key: *const ::std::os::raw::c_char,
-    pub summary: *const ::std::os::raw::c_char,
-    pub interrupted: ::std::os::raw::c_int,
-    pub provisional: spk_provisional,
-    pub origin: *const ::std::os::raw::c_char,
-    pub foreign: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 80usize];
-    ["Alignment of spk_report_info"][::std::mem::align_of::<spk_report_info>() - 8usize];
-    [
-        "Offset of field: spk_report_info::struct_size",
-    ][::std::mem::offset_of!(spk_report_info, struct_size) - 0usize];
-    [
-        "Offset of field: spk_report_info::candidate_count",
-    ][::std::mem::offset_of!(spk_report_info, candidate_count) - 8usize];
-    [
-        "Offset of field: spk_report_info::chosen",
-    ][::std::mem::offset_of!(spk_report_info, chosen) - 12usize];
-    [
-        "Offset of field: spk_report_info::from_store",
-    ][::std::mem::offset_of!(spk_report_info, from_store) - 16usize];
-    [
-        "Offset of field: spk_report_info::tuning_s",
-    ][::std::mem::offset_of!(spk_report_info, tuning_s) - 24usize];
-    [
-        "Offset of field: spk_report_info::measured_at",
-    ][::std::mem::offset_of!(spk_report_info, measured_at) - 32usize];
-    [
-        "Offset of field: spk_report_info::class_key",
-    ][::std::mem::offset_of!(spk_report_info, class_key) - 40usize];
-    [
-        "Offset of field: spk_report_info::summary",
-    ][::std::mem::offset_of!(spk_report_info, summary) - 48usize];
-    [
-        "Offset of field: spk_report_info::interrupted",
-    ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
-    [
-        "Offset of field: spk_report_info::provisional",
-    ][::std::mem::offset_of!(spk_report_info, provisional) - 60usize];
-    [
-        "Offset of field: spk_report_info::origin",
-    ][::std::mem::offset_of!(spk_report_info, origin) - 64usize];
-    [
-        "Offset of field: spk_report_info::foreign",
-    ][::std::mem::offset_of!(spk_report_info, foreign) - 72usize];
-    [
-        "Offset of field: spk_report_info::reserved",
-    ][::std::mem::offset_of!(spk_report_info, reserved) - 76usize];
-};
-unsafe extern "C" {
-    pub fn spk_report_get_info(
-        report: *const spk_report,
-        info: *mut spk_report_info,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_report_candidate(
-        report: *const spk_report,
-        index: ::std::os::raw::c_int,
-        info: *mut spk_candidate_info,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_report_destroy(report: *mut *mut spk_report);
-}
-unsafe extern "C" {
-    pub fn spk_list(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const ::std::os::raw::c_void,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_tune(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const ::std::os::raw::c_void,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_explain(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const ::std::os::raw::c_void,
-        options: *const spk_tune_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_race_options {
-    pub struct_size: usize,
-    pub rounds: ::std::os::raw::c_int,
-    pub choices: *const ::std::os::raw::c_char,
-    pub keep: ::std::os::raw::c_int,
-    pub all: ::std::os::raw::c_int,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_race_options"][::std::mem::size_of::<spk_race_options>() - 32usize];
-    [
-        "Alignment of spk_race_options",
-    ][::std::mem::align_of::<spk_race_options>() - 8usize];
-    [
-        "Offset of field: spk_race_options::struct_size",
-    ][::std::mem::offset_of!(spk_race_options, struct_size) - 0usize];
-    [
-        "Offset of field: spk_race_options::rounds",
-    ][::std::mem::offset_of!(spk_race_options, rounds) - 8usize];
-    [
-        "Offset of field: spk_race_options::choices",
-    ][::std::mem::offset_of!(spk_race_options, choices) - 16usize];
-    [
-        "Offset of field: spk_race_options::keep",
-    ][::std::mem::offset_of!(spk_race_options, keep) - 24usize];
-    [
-        "Offset of field: spk_race_options::all",
-    ][::std::mem::offset_of!(spk_race_options, all) - 28usize];
-};
-unsafe extern "C" {
-    pub fn spk_race(
-        context: *mut spk_context,
-        pattern: *mut spk_pattern,
-        problem: *const ::std::os::raw::c_void,
-        options: *const spk_tune_options,
-        race: *const spk_race_options,
-        report: *mut *mut spk_report,
-    ) -> spk_status;
-}
-#[repr(C)]
-#[derive(Debug)]
-pub struct spk_matrix {
-    _unused: [u8; 0],
-}
-pub const SPK_DENSE: spk_format = spk_format(1);
-pub const SPK_COO: spk_format = spk_format(2);
-pub const SPK_CSR: spk_format = spk_format(3);
-pub const SPK_BSR: spk_format = spk_format(4);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_format(pub ::std::os::raw::c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_matrix_desc {
-    pub struct_size: usize,
-    pub format: spk_format,
-    pub dtype: spk_dtype,
-    pub rows: i64,
-    pub cols: i64,
-    pub block_rows: i64,
-    pub block_cols: i64,
-    pub layout: spk_layout,
-    pub ld: i64,
-    pub nnz: i64,
-    pub index_type: spk_index_type,
-    pub row_offsets: *const ::std::os::raw::c_void,
-    pub row_indices: *const ::std::os::raw::c_void,
-    pub col_indices: *const ::std::os::raw::c_void,
-    pub values: *const ::std::os::raw::c_void,
-    pub pattern_only: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_matrix_desc"][::std::mem::size_of::<spk_matrix_desc>() - 120usize];
-    ["Alignment of spk_matrix_desc"][::std::mem::align_of::<spk_matrix_desc>() - 8usize];
-    [
-        "Offset of field: spk_matrix_desc::struct_size",
-    ][::std::mem::offset_of!(spk_matrix_desc, struct_size) - 0usize];
-    [
-        "Offset of field: spk_matrix_desc::format",
-    ][::std::mem::offset_of!(spk_matrix_desc, format) - 8usize];
-    [
-        "Offset of field: spk_matrix_desc::dtype",
-    ][::std::mem::offset_of!(spk_matrix_desc, dtype) - 12usize];
-    [
-        "Offset of field: spk_matrix_desc::rows",
-    ][::std::mem::offset_of!(spk_matrix_desc, rows) - 16usize];
-    [
-        "Offset of field: spk_matrix_desc::cols",
-    ][::std::mem::offset_of!(spk_matrix_desc, cols) - 24usize];
-    [
-        "Offset of field: spk_matrix_desc::block_rows",
-    ][::std::mem::offset_of!(spk_matrix_desc, block_rows) - 32usize];
-    [
-        "Offset of field: spk_matrix_desc::block_cols",
-    ][::std::mem::offset_of!(spk_matrix_desc, block_cols) - 40usize];
-    [
-        "Offset of field: spk_matrix_desc::layout",
-    ][::std::mem::offset_of!(spk_matrix_desc, layout) - 48usize];
-    [
-        "Offset of field: spk_matrix_desc::ld",
-    ][::std::mem::offset_of!(spk_matrix_desc, ld) - 56usize];
-    [
-        "Offset of field: spk_matrix_desc::nnz",
-    ][::std::mem::offset_of!(spk_matrix_desc, nnz) - 64usize];
-    [
-        "Offset of field: spk_matrix_desc::index_type",
-    ][::std::mem::offset_of!(spk_matrix_desc, index_type) - 72usize];
-    [
-        "Offset of field: spk_matrix_desc::row_offsets",
-    ][::std::mem::offset_of!(spk_matrix_desc, row_offsets) - 80usize];
-    [
-        "Offset of field: spk_matrix_desc::row_indices",
-    ][::std::mem::offset_of!(spk_matrix_desc, row_indices) - 88usize];
-    [
-        "Offset of field: spk_matrix_desc::col_indices",
-    ][::std::mem::offset_of!(spk_matrix_desc, col_indices) - 96usize];
-    [
-        "Offset of field: spk_matrix_desc::values",
-    ][::std::mem::offset_of!(spk_matrix_desc, values) - 104usize];
-    [
-        "Offset of field: spk_matrix_desc::pattern_only",
-    ][::std::mem::offset_of!(spk_matrix_desc, pattern_only) - 112usize];
-    [
-        "Offset of field: spk_matrix_desc::reserved",
-    ][::std::mem::offset_of!(spk_matrix_desc, reserved) - 116usize];
-};
-unsafe extern "C" {
-    pub fn spk_matrix_create(
-        context: *mut spk_context,
-        desc: *const spk_matrix_desc,
-        matrix: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_destroy(matrix: *mut *mut spk_matrix);
-}
-unsafe extern "C" {
-    pub fn spk_matrix_view(
-        matrix: *const spk_matrix,
-        desc: *mut spk_matrix_desc,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_pattern_from_matrix(
-        context: *mut spk_context,
-        bsr: *const spk_matrix,
-        pattern: *mut *mut spk_pattern,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_to_bsr(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        block_rows: i64,
-        block_cols: i64,
-        block_layout: spk_layout,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_to_csr(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_to_coo(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_to_dense(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        layout: spk_layout,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_cast(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        dtype: spk_dtype,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_transpose(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_matrix_canonicalize(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-pub const SPK_NORM_L1: spk_norm = spk_norm(1);
-pub const SPK_NORM_L2: spk_norm = spk_norm(2);
-pub const SPK_NORM_MAX: spk_norm = spk_norm(3);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_norm(pub ::std::os::raw::c_uint);
-unsafe extern "C" {
-    pub fn spk_matrix_prune(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        block_rows: i64,
-        block_cols: i64,
-        density: f64,
-        norm: spk_norm,
-        out: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_block_advice {
-    pub struct_size: usize,
-    pub block_rows: i64,
-    pub block_cols: i64,
-    pub nnzb: i64,
-    pub density: f64,
-    pub fill: f64,
-    pub score: f64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_block_advice"][::std::mem::size_of::<spk_block_advice>() - 56usize];
-    [
-        "Alignment of spk_block_advice",
-    ][::std::mem::align_of::<spk_block_advice>() - 8usize];
-    [
-        "Offset of field: spk_block_advice::struct_size",
-    ][::std::mem::offset_of!(spk_block_advice, struct_size) - 0usize];
-    [
-        "Offset of field: spk_block_advice::block_rows",
-    ][::std::mem::offset_of!(spk_block_advice, block_rows) - 8usize];
-    [
-        "Offset of field: spk_block_advice::block_cols",
-    ][::std::mem::offset_of!(spk_block_advice, block_cols) - 16usize];
-    [
-        "Offset of field: spk_block_advice::nnzb",
-    ][::std::mem::offset_of!(spk_block_advice, nnzb) - 24usize];
-    [
-        "Offset of field: spk_block_advice::density",
-    ][::std::mem::offset_of!(spk_block_advice, density) - 32usize];
-    [
-        "Offset of field: spk_block_advice::fill",
-    ][::std::mem::offset_of!(spk_block_advice, fill) - 40usize];
-    [
-        "Offset of field: spk_block_advice::score",
-    ][::std::mem::offset_of!(spk_block_advice, score) - 48usize];
-};
-unsafe extern "C" {
-    pub fn spk_matrix_advise(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        advice: *mut spk_block_advice,
-        count: *mut ::std::os::raw::c_int,
-    ) -> spk_status;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_read_options {
-    pub struct_size: usize,
-    pub tensor: *const ::std::os::raw::c_char,
-    pub dtype: spk_dtype,
-    pub max_bytes: i64,
-    pub cols: i64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_read_options"][::std::mem::size_of::<spk_read_options>() - 40usize];
-    [
-        "Alignment of spk_read_options",
-    ][::std::mem::align_of::<spk_read_options>() - 8usize];
-    [
-        "Offset of field: spk_read_options::struct_size",
-    ][::std::mem::offset_of!(spk_read_options, struct_size) - 0usize];
-    [
-        "Offset of field: spk_read_options::tensor",
-    ][::std::mem::offset_of!(spk_read_options, tensor) - 8usize];
-    [
-        "Offset of field: spk_read_options::dtype",
-    ][::std::mem::offset_of!(spk_read_options, dtype) - 16usize];
-    [
-        "Offset of field: spk_read_options::max_bytes",
-    ][::std::mem::offset_of!(spk_read_options, max_bytes) - 24usize];
-    [
-        "Offset of field: spk_read_options::cols",
-    ][::std::mem::offset_of!(spk_read_options, cols) - 32usize];
-};
-unsafe extern "C" {
-    pub fn spk_matrix_read(
-        context: *mut spk_context,
-        path: *const ::std::os::raw::c_char,
-        options: *const spk_read_options,
-        matrix: *mut *mut spk_matrix,
-    ) -> spk_status;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_write_options {
-    pub struct_size: usize,
-    pub tensor: *const ::std::os::raw::c_char,
-    pub comment: *const ::std::os::raw::c_char,
-    pub format: *const ::std::os::raw::c_char,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_write_options"][::std::mem::size_of::<spk_write_options>() - 32usize];
-    [
-        "Alignment of spk_write_options",
-    ][::std::mem::align_of::<spk_write_options>() - 8usize];
-    [
-        "Offset of field: spk_write_options::struct_size",
-    ][::std::mem::offset_of!(spk_write_options, struct_size) - 0usize];
-    [
-        "Offset of field: spk_write_options::tensor",
-    ][::std::mem::offset_of!(spk_write_options, tensor) - 8usize];
-    [
-        "Offset of field: spk_write_options::comment",
-    ][::std::mem::offset_of!(spk_write_options, comment) - 16usize];
-    [
-        "Offset of field: spk_write_options::format",
-    ][::std::mem::offset_of!(spk_write_options, format) - 24usize];
-};
-unsafe extern "C" {
-    pub fn spk_matrix_write(
-        context: *mut spk_context,
-        matrix: *const spk_matrix,
-        path: *const ::std::os::raw::c_char,
-        options: *const spk_write_options,
-    ) -> spk_status;
-}
 pub const SPK_GEN_UNIFORM: spk_generator = spk_generator(1);
 pub const SPK_GEN_BERNOULLI: spk_generator = spk_generator(2);
 pub const SPK_GEN_BANDED: spk_generator = spk_generator(3);
@@ -3199,88 +3283,4 @@ unsafe extern "C" {
         seed: u64,
         out: *mut ::std::os::raw::c_void,
     ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_store_path(context: *const spk_context) -> *const ::std::os::raw::c_char;
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct spk_store_entry {
-    pub struct_size: usize,
-    pub class_key: *const ::std::os::raw::c_char,
-    pub device: *const ::std::os::raw::c_char,
-    pub choice: *const ::std::os::raw::c_char,
-    pub median_us: f64,
-    pub candidate_count: ::std::os::raw::c_int,
-    pub provisional: spk_provisional,
-    pub measured_at: i64,
-    pub bytes: i64,
-}
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of spk_store_entry"][::std::mem::size_of::<spk_store_entry>() - 64usize];
-    ["Alignment of spk_store_entry"][::std::mem::align_of::<spk_store_entry>() - 8usize];
-    [
-        "Offset of field: spk_store_entry::struct_size",
-    ][::std::mem::offset_of!(spk_store_entry, struct_size) - 0usize];
-    [
-        "Offset of field: spk_store_entry::class_key",
-    ][::std::mem::offset_of!(spk_store_entry, class_key) - 8usize];
-    [
-        "Offset of field: spk_store_entry::device",
-    ][::std::mem::offset_of!(spk_store_entry, device) - 16usize];
-    [
-        "Offset of field: spk_store_entry::choice",
-    ][::std::mem::offset_of!(spk_store_entry, choice) - 24usize];
-    [
-        "Offset of field: spk_store_entry::median_us",
-    ][::std::mem::offset_of!(spk_store_entry, median_us) - 32usize];
-    [
-        "Offset of field: spk_store_entry::candidate_count",
-    ][::std::mem::offset_of!(spk_store_entry, candidate_count) - 40usize];
-    [
-        "Offset of field: spk_store_entry::provisional",
-    ][::std::mem::offset_of!(spk_store_entry, provisional) - 44usize];
-    [
-        "Offset of field: spk_store_entry::measured_at",
-    ][::std::mem::offset_of!(spk_store_entry, measured_at) - 48usize];
-    [
-        "Offset of field: spk_store_entry::bytes",
-    ][::std::mem::offset_of!(spk_store_entry, bytes) - 56usize];
-};
-unsafe extern "C" {
-    pub fn spk_store_list(
-        context: *mut spk_context,
-        visit: ::std::option::Option<
-            unsafe extern "C" fn(
-                user: *mut ::std::os::raw::c_void,
-                entry: *const spk_store_entry,
-            ) -> ::std::os::raw::c_int,
-        >,
-        user: *mut ::std::os::raw::c_void,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_store_export(
-        context: *mut spk_context,
-        path: *const ::std::os::raw::c_char,
-        count: *mut i64,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_store_import(
-        context: *mut spk_context,
-        path: *const ::std::os::raw::c_char,
-        count: *mut i64,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_store_verify(
-        context: *mut spk_context,
-        good: *mut i64,
-        bad: *mut i64,
-    ) -> spk_status;
-}
-unsafe extern "C" {
-    pub fn spk_store_clear(context: *mut spk_context, removed: *mut i64) -> spk_status;
 }
