@@ -73,13 +73,6 @@ spk_status spk_report_add(spk_report *report, const spk_kernel *kernel, const sp
     snprintf(fresh.name, sizeof fresh.name, "%s", kernel->name);
     spk_params_text(kernel, params, fresh.params, sizeof fresh.params);
     spk_candidate_hash(kernel, params, fresh.hash);
-    for (int i = 0; i < report->count; i++) {
-        spk_evidence *have = &report->candidates[i];
-        if (strcmp(have->name, fresh.name) == 0 && strcmp(have->params, fresh.params) == 0) {
-            *entry = have;
-            return SPK_OK;
-        }
-    }
     return spk_report_append(report, &fresh, entry);
 }
 

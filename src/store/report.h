@@ -45,7 +45,8 @@ bool spk_report_interrupted(const spk_report *report);
 spk_status spk_report_make(const spk_mem *mem, const char *class_key, const char *device_text, spk_report **report);
 void spk_report_release(spk_report **report);
 
-/* A new zeroed entry (status pruned, error -1), or the entry of that candidate if there is one. The pointer is valid until the next add. */
+/* A new zeroed entry (status pruned, error -1) of a candidate that has none: it is not looked for, as there may be thousands. The pointer
+ * is valid until the next add. */
 spk_status spk_report_add(spk_report *report, const spk_kernel *kernel, const spk_params *params, spk_evidence **entry);
 
 /* A copy of `evidence` (its samples_us are taken over) as a new last entry; entry may be NULL. */

@@ -54,14 +54,17 @@ static int best_of(const spk_tuner *tuner, const spk_problem *problem, const spk
     return best;
 }
 
-static const spk_evidence *find(const spk_report *report, const spk_contender *c)
+/* *next: where it is looked for first, 0 to begin with; behind what was found afterwards. Reports mostly have the order of the table. */
+static const spk_evidence *find(const spk_report *report, const spk_contender *c, int *next)
 {
     char params[SPK_MAX_PARAMS_TEXT], hash[17];
     spk_params_text(c->kernel, &c->params, params, sizeof params);
     for (int i = 0; i < report->count; i++) {
-        const spk_evidence *e = &report->candidates[i];
+        const int at = (*next + i) % report->count;
+        const spk_evidence *e = &report->candidates[at];
         if (strcmp(e->name, c->kernel->name) != 0 || strcmp(e->params, params) != 0)
             continue;
+        *next = at + 1;
         spk_candidate_hash(c->kernel, &c->params, hash);
         return strcmp(e->hash, hash) == 0 ? e : NULL;
     }
@@ -145,13 +148,13 @@ static bool settles(const spk_evidence *e)
 static bool leaves_another(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_report *report)
 {
     spk_contender *contenders = NULL;
-    int count = 0;
+    int count = 0, next = 0;
     bool left = false;
     if (spk_contenders_eligible(tuner, problem, options, &contenders, &count) != SPK_OK)
         return true;
     for (int i = 0; i < count && !left; i++) {
         const spk_contender *c = &contenders[i];
-        const spk_evidence *e = c->kernel->kind != SPK_KIND_REFERENCE ? find(report, c) : NULL;
+        const spk_evidence *e = c->kernel->kind != SPK_KIND_REFERENCE ? find(report, c, &next) : NULL;
         const bool out = e != NULL && (e->status == SPK_CANDIDATE_WRONG || e->status == SPK_CANDIDATE_FAILED);
         left = c->kernel->kind != SPK_KIND_REFERENCE && !out;
     }
@@ -168,10 +171,10 @@ int spk_evidence_best(const spk_tuner *tuner, const spk_problem *problem, const 
 
 int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int count)
 {
-    int lacking = 0;
+    int lacking = 0, next = 0;
     for (int i = 0; i < count; i++) {
         spk_contender *c = &contenders[i];
-        const spk_evidence *e = c->eligible ? find(report, c) : NULL;
+        const spk_evidence *e = c->eligible ? find(report, c, &next) : NULL;
         c->wanted = c->eligible && (e == NULL || !settles(e));
         lacking += c->wanted;
     }
@@ -244,9 +247,10 @@ static spk_status write_contender(spk_report *report, spk_evidence *entry, const
 
 spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int count, double tolerance, const spk_report *stored)
 {
+    int next = 0;
     for (int i = 0; i < count; i++) {
         spk_contender *c = &contenders[i];
-        const spk_evidence *old = stored != NULL && !c->wanted && !c->ran ? find(stored, c) : NULL;
+        const spk_evidence *old = stored != NULL && !c->wanted && !c->ran ? find(stored, c, &next) : NULL;
         spk_evidence *entry = NULL;
         SPK_TRY(spk_report_add(report, c->kernel, &c->params, &entry));
         c->entry = (int)(entry - report->candidates);
