@@ -121,12 +121,12 @@ static spk_status check_output(const spk_given_array *array, const char *head_st
 
 static spk_status read_lines(const spk_given_array *array, int64_t most, spk_operand *o)
 {
-    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o);
+    const int64_t length = spk_operand_length(o), lines = spk_operand_lines(o) > 0 ? spk_operand_lines(o) : 1; /* of none, too */
     const char *what = o->layout == SPK_ROW_MAJOR ? "row" : "column";
     o->ld = array->ld != 0 ? array->ld : (length > 0 ? length : 1);
     if (o->ld < length || o->ld < 1)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: a %s has %lld elements", array->ld_name, (long long)o->ld, what, (long long)length);
-    if (lines > 0 && o->ld > most / lines)
+    if (o->ld > most / lines)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %lld: %lld %ss exceed 2^62 bytes", array->ld_name, (long long)o->ld, (long long)lines,
                         what);
     return SPK_OK;

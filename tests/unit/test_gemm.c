@@ -369,6 +369,7 @@ static void test_errors(void **state)
     REFUSE(lda, (p.trans_a = SPK_TRANS, 7), SPK_ERR_ARGUMENT, "lda = 7: a column has 8 elements");
     REFUSE(ldb, 15, SPK_ERR_ARGUMENT, "ldb = 15: a row has 16 elements");
     REFUSE(ldd, 15, SPK_ERR_ARGUMENT, "ldd = 15: a row has 16 elements");
+    REFUSE(ldb, (p.k = 0, INT64_C(1) << 62), SPK_ERR_ARGUMENT, "ldb = 4611686018427387904: 1 rows exceed 2^62 bytes"); /* of no rows, too */
     REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
     REFUSE(groups, -1, SPK_ERR_ARGUMENT, "groups = -1");
     REFUSE(groups, 3, SPK_ERR_ARGUMENT, "group_axis = 0 with groups = 3");
