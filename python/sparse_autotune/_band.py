@@ -21,7 +21,7 @@ def _keys(name: str, number: Any) -> int:
     if type(number) is bool or not (isinstance(number, int) or hasattr(number, "__index__")):  # PyTorch 2.10 traces no hasattr of a symbol
         raise TypeError(f"{name}: must be a whole number of keys, not {number!r}")
     if number < 0:
-        raise ValueError(f"{name}: {number} keys; 0 or None is no limit")
+        raise ValueError(f"{name}: {number} keys; 0 or None: {'none' if name == 'sinks' else 'no limit'}")
     return min(operator.index(number), _MOST) if isinstance(number, int) else number
 
 

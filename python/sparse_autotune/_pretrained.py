@@ -177,6 +177,8 @@ def _check_files(name: str, layer: SparseLinear, headers: Headers) -> None:
             raise ValueError(f"config.json: tells that {name}.{part} is {list(tensor.shape)}; the file has {shape}")
         if kind is not None and not tensor.is_floating_point() and kind not in ("I32", "I64"):
             raise ValueError(f"{name}: its blocks in the files are wrong: {part} must be int32 or int64, and is of the type {kind} there")
+        if kind is not None and tensor.is_floating_point() and not kind.removeprefix("torch.").startswith(("F", "BF", "float", "bfloat")):
+            raise ValueError(f"{name}: its {part} in the files must be numbers of a floating type, and are of the type {kind} there")
 
 
 def headers_of(files: Any) -> Headers:

@@ -18,6 +18,7 @@ BLOCK = -2  # both sides of a tile: a stored block
 RESULTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
 
 Tile = Sequence[int | None]
+_MOST = 1 << 62
 
 
 def is_scaled(*operands: Any) -> bool:
@@ -29,8 +30,8 @@ def _sides(name: str, tile: Any) -> tuple[int, int]:
     if not isinstance(tile, Sequence) or len(tile) != 2:
         raise TypeError(f"{name}: must be a tile's rows and columns, (1, 128), not {tile!r}")
     for side in tile:
-        if side is not None and side != ALL and (type(side) is not int or side < 1):
-            raise ValueError(f"{name}: {side!r} is no side of a tile: 1 element or more, or None, all that there are")
+        if side is not None and (type(side) is not int or not 1 <= side <= _MOST):
+            raise ValueError(f"{name}: {side!r} is no side of a tile: 1 to 2^62 elements, or None, all that there are")
     return tile[0] or ALL, tile[1] or ALL
 
 

@@ -254,6 +254,8 @@ def _mask_function(masking: Any) -> Callable[..., Any]:
 def _block_mask(module: nn.Module, query: Tensor, key: Tensor, given: Any) -> BlockMask | None:
     mask = getattr(module, _ATTRIBUTE, None) if given is None else given
     if mask is not None and not isinstance(mask, BlockMask):
+        if isinstance(mask, Tensor) or not callable(mask):
+            raise TypeError(f"block_mask: must be an sa.BlockMask, a function of (module, query, key) or None, not {type(mask).__name__}")
         mask = mask(module, query, key)
         if mask is not None and not isinstance(mask, BlockMask):
             raise TypeError(f"block_mask: the function must return an sa.BlockMask or None, not {type(mask).__name__}")

@@ -516,7 +516,7 @@ i32 = torch.int32
         (lambda w: w.update(causal="top_left", diagonal="bottom_right"), ValueError, "diagonal: is 'bottom_right', but causal 'top_left'"),
         (lambda w: w.update(diagonal="down"), ValueError, "diagonal: must be None, 'top_left' or 'bottom_right', not 'down'"),
         (lambda w: w.update(window=3), ValueError, "window: with 19 queries and 27 keys .* diagonal='top_left' or 'bottom_right'"),
-        (lambda w: w.update(window=-1), ValueError, "window: -1 keys; 0 or None is no limit"),
+        (lambda w: w.update(window=-1), ValueError, "window: -1 keys; 0 or None: no limit"),
         (lambda w: w.update(window=(2, -3)), ValueError, "window: -3 keys"),
         (lambda w: w.update(window=(1, 2, 3)), ValueError, r"window: must be a number of keys or \(left, right\)"),
         (lambda w: w.update(window=2.5), TypeError, "window: must be a whole number of keys, not 2.5"),

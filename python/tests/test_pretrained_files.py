@@ -109,6 +109,14 @@ def test_tensors_of_another_size(part, how, tmp_path):
         transformers.AutoModelForCausalLM.from_pretrained(tmp_path, **HOW[how])
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.int64, torch.bool])
+def test_values_that_are_no_floating_numbers(dtype, tmp_path):
+    sparse().save_pretrained(tmp_path)
+    tensors_changed(tmp_path, lambda state: _shape(state, "values", lambda t: t.to(dtype)))
+    with pytest.raises(ValueError, match=f"{UP}: its values in the files must be numbers of a floating type, and are of the type"):
+        transformers.AutoModelForCausalLM.from_pretrained(tmp_path)
+
+
 @pytest.mark.parametrize("change", [lambda t: t.flip(0), lambda t: t + 100, lambda t: t - 1, lambda t: t.float() + 0.5, lambda t: t.long() + 2**32])
 @pytest.mark.parametrize("part", ["row_offsets", "col_indices"])
 def test_wrong_indices(part, change, tmp_path):

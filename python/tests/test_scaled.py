@@ -321,6 +321,8 @@ def test_refused():
         (ValueError, "scale_a: has 5 factors along 8 rows", lambda: sa.scaled_matmul(a, b, torch.ones(5, 1))),
         (ValueError, "tile_b: is given without scale_b", lambda: sa.scaled_matmul(a, b, tile_b=(1, 1))),
         (ValueError, "tile_a: 0 is no side", lambda: sa.scaled_matmul(a, b, torch.ones(8, 1), tile_a=(0, 1))),
+        (ValueError, "tile_a: -1 is no side", lambda: sa.scaled_matmul(a, b, torch.ones(8, 1), tile_a=(-1, 1))),
+        (ValueError, "tile_a: 9223372036854775808 is no side", lambda: sa.scaled_matmul(a, b, torch.ones(8, 1), tile_a=(2**63, 1))),
         (TypeError, "tile_a: must be a tile's rows and columns", lambda: sa.scaled_matmul(a, b, torch.ones(8, 1), tile_a=3)),
         (
             RuntimeError,

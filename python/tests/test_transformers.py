@@ -311,6 +311,9 @@ def test_wrong_block_masks():
         ):
             with pytest.raises(ValueError, match=words):
                 ours(tokens(), block_mask=mask)
+        for given in (3, torch.ones(40, 40, dtype=torch.bool)):
+            with pytest.raises(TypeError, match=f"block_mask: must be an sa.BlockMask, a function of .* or None, not {type(given).__name__}"):
+                ours(tokens(), block_mask=given)
         sa.set_block_mask(ours, lambda *_: 3)
         with pytest.raises(TypeError, match="block_mask: the function must return an sa.BlockMask or None, not int"):
             ours(tokens())

@@ -219,6 +219,9 @@ spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count,
     SPK_TRY(check_value_dtype(dtype));
     if (count < 0)
         return spk_fail(SPK_ERR_ARGUMENT, "count = %lld: it cannot be negative", (long long)count);
+    if (count > (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(dtype))
+        return spk_fail(SPK_ERR_ARGUMENT, "count = %lld: elements of %zu bytes exceed 2^62 bytes", (long long)count,
+                        spk_dtype_bytes(dtype));
     if (count == 0)
         return SPK_OK;
     SPK_TRY(spk_check_pointer(out, "out"));

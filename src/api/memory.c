@@ -65,6 +65,8 @@ static spk_status check_values(const char *name, const void *values, spk_dtype d
                         spk_type_list(SPK_USES_OF_VALUES, "or", types, sizeof types));
     if (values == NULL && count > 0)
         return spk_fail(SPK_ERR_ARGUMENT, "%s is NULL for %lld values", name, (long long)count);
+    if (count > (INT64_C(1) << 62) / (int64_t)spk_dtype_bytes(dtype))
+        return spk_fail(SPK_ERR_ARGUMENT, "count = %lld: %s exceeds 2^62 bytes", (long long)count, name);
     if ((uintptr_t)values % spk_dtype_bytes(dtype) != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "%s = %p is not aligned to its elements of %zu bytes", name, values, spk_dtype_bytes(dtype));
     return SPK_OK;
@@ -77,6 +79,10 @@ spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, void *to, s
         return spk_fail(SPK_ERR_ARGUMENT, "count = %lld: it cannot be negative", (long long)count);
     SPK_TRY(check_values("to", to, to_dtype, count));
     SPK_TRY(check_values("from", from, from_dtype, count));
+    const uintptr_t to_start = (uintptr_t)to, from_start = (uintptr_t)from;
+    if (count > 0 && to_start < from_start + (size_t)count * spk_dtype_bytes(from_dtype) &&
+        from_start < to_start + (size_t)count * spk_dtype_bytes(to_dtype))
+        return spk_fail(SPK_ERR_ARGUMENT, "to = %p overlaps from = %p", to, from);
     spk_values_convert(to_dtype, to, from_dtype, from, count);
     return SPK_OK;
 }

@@ -500,6 +500,9 @@ static void wrong_matrices(void **state)
     assert_null(none);
     assert_ptr_equal(m, (spk_matrix *)&m);
     expect(spk_fill_random(context, SPK_F32, -1, 1, d), SPK_ERR_ARGUMENT, context, "count = -1");
+    expect(spk_fill_random(context, SPK_F32, INT64_C(1) << 61, 1, d), SPK_ERR_ARGUMENT, context, "exceed 2^62 bytes");
+    expect(spk_cast_values(context, SPK_F32, d, SPK_F16, c, INT64_C(1) << 61), SPK_ERR_ARGUMENT, context, "to exceeds 2^62 bytes");
+    expect(spk_cast_values(context, SPK_F32, d, SPK_F32, d, 1), SPK_ERR_ARGUMENT, context, "overlaps from");
     expect(spk_store_list(context, NULL, NULL), SPK_ERR_ARGUMENT, context, "visit is NULL");
     expect(spk_store_import(context, "no/such/store.json", NULL), SPK_ERR_IO, context, "no/such/store.json");
     spk_matrix_destroy(&csr);

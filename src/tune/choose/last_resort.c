@@ -41,11 +41,10 @@ static void tell(const spk_tuner *tuner, const spk_problem *problem, const spk_t
     if (spk_contenders_make(tuner, problem, options, &contenders, &count) == SPK_OK)
         spk_contenders_reasons(contenders, count, options, false, reasons, sizeof reasons);
     spk_contenders_release(tuner, &contenders, count);
-    spk_snprintf(
-        text, sizeof text,
-        "only the reference kernel %s is left for this problem on %s: a run is expected to take %.3g ms, some %.0f times as long as a "
-        "tuned kernel would. A size, type or layout that one of the others takes would help%s%s",
-        choice->kernel->name, tuner->device->name, 1e-3 * us, times, reasons[0] != '\0' ? ": " : "", reasons);
+    spk_snprintf(text, sizeof text,
+                 "only %s, a reference, is left for this problem on %s: a run is expected to take %.3g ms, some %.0f times as long as a "
+                 "tuned kernel would. A size, type or layout that one of the others takes would help%s%s",
+                 choice->kernel->name, tuner->device->name, 1e-3 * us, times, reasons[0] != '\0' ? ": " : "", reasons);
     spk_tell_log(tuner->log, tuner->log_user, 1, text);
 }
 
