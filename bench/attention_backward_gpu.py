@@ -91,9 +91,9 @@ class Ours:
     def __init__(self, library, c, pattern, arrays, options):
         operation = library.operations["attention_backward"]
         given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
-        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
+        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], assume_finite=1, **given)
         chosen = options.choice.encode() if options.choice else None
-        tune = sized(TuneOptions, assume_finite=1, unknown=TUNE_EACH, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
+        tune = sized(TuneOptions, unknown=TUNE_EACH, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(tune), C.byref(self.plan)))
         self.choice = library.choice(self.plan)
@@ -113,8 +113,8 @@ def forward(library, c, pattern, q, k, v):
     """O and LSE by our own forward pass."""
     operation = library.operations["attention"]
     given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
-    problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], want_lse=1, **given)
-    options, plan = sized(TuneOptions, assume_finite=1, effort=ESTIMATE), C.c_void_p()
+    problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], want_lse=1, assume_finite=1, **given)
+    options, plan = sized(TuneOptions, effort=ESTIMATE), C.c_void_p()
     library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(plan)))
     o, lse = torch.empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
     workspace = torch.empty(library.workspace_bytes(plan) + 256, dtype=torch.uint8, device=q.device)

@@ -29,7 +29,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from race.attention_peers import PEERS, bars, takes_part, version  # noqa: E402
-from race.library import I64, TUNE_EACH, DeviceIndices, Indices, Library, TuneOptions, sized  # noqa: E402
+from race.library import I64, TUNE_EACH, DeferredIndices, DeviceIndices, Indices, Library, TuneOptions, sized  # noqa: E402
 
 BF16, TOP_LEFT, ESTIMATE, I32, DEVICE = 4, 1, 1, 0, 1
 
@@ -84,9 +84,9 @@ def make_deferred(library, c, lists):
     """The same where only the device knows the lists, and the arrays, which have to stay."""
     counts = torch.tensor([0] + [len(row) for row in lists])
     arrays = counts.cumsum(0).int().cuda(), torch.tensor([column for row in lists for column in row], dtype=torch.int32, device="cuda")
-    made = C.c_void_p()
+    made, deferred = C.c_void_p(), sized(DeferredIndices, stream=torch.cuda.current_stream().cuda_stream, longest_row=int(counts.max()))
     indices = sized(DeviceIndices, rows=len(lists) * c["block"], cols=c["keys"], block_rows=c["block"], block_cols=c["block"], nnzb=len(arrays[1]), row_offsets=arrays[0].data_ptr(),
-                    col_indices=arrays[1].data_ptr(), index_type=I32, index_memory=DEVICE, deferred=1, stream=torch.cuda.current_stream().cuda_stream, longest_row=int(counts.max()))
+                    col_indices=arrays[1].data_ptr(), index_type=I32, index_memory=DEVICE, deferred=C.pointer(deferred))
     library.check(library.lib.spk_pattern_create(library.context, C.byref(indices), C.byref(made)))
     return made, arrays
 
@@ -132,8 +132,8 @@ class Ours:
             given["sequences"], ends = len(c["documents"]), torch.tensor(c["documents"]).cumsum(0).int().cuda()
             pointers.update(query_ends=ends.data_ptr(), key_ends=ends.data_ptr())
             self.arrays = ends
-        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
-        options = sized(TuneOptions, assume_finite=1, effort=0 if tune else ESTIMATE, unknown=TUNE_EACH, exclude=exclude)
+        problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], assume_finite=1, **given)
+        options = sized(TuneOptions, effort=0 if tune else ESTIMATE, unknown=TUNE_EACH, exclude=exclude)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
         self.out, self.choice = torch.full_like(q, math.nan), library.choice(self.plan)

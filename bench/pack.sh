@@ -29,10 +29,10 @@ rm -rf "$to"
 mkdir -p "$to/bench" "$to/tests"
 to=$(realpath "$to")
 
-for file in sparsek sparsek-prover libsparsek.so.0.1; do
+for file in sparsek sparsek-prover libsparsek.so.0.2; do
     strip -o "$to/$file" "$(realpath "$build/$file")"
 done
-ln -s libsparsek.so.0.1 "$to/libsparsek.so"
+ln -s libsparsek.so.0.2 "$to/libsparsek.so"
 cp "$root/share/programs.db" "$to" # found beside the library, as where it is installed
 for file in "$build"/bench/bench_* "$build/tests/test_device"; do
     if [ -x "$file" ]; then strip -o "$to/${file#"$build"/}" "$file"; fi

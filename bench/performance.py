@@ -48,8 +48,8 @@ ROOF_NAMES = (("hbm_read_gbps", "memory, read (a sum), GB/s"), ("hbm_copy_gbps",
 HOST_NAMES = (("pattern_us", "a pattern of {nnzb} blocks"), ("plan_from_store_us", "a plan from a warm store"),
               ("plan_one_column_from_store_us", "the same for N = 1"), ("launch_us", "launching an empty kernel through the driver"),
               ("run_over_launch_us", "a run of {choice}, over that launch"),
-              ("run_one_column_over_launch_us", "`spk_run_spmm` of {choice_one_column}, over that launch"), ("matmul_over_run_us", "`spk_matmul` on a known pattern, "
-              "over `spk_run_spmm`"), ("empty_matmul_us", "`spk_matmul` of an empty product"), ("fresh_context_first_product_us", "a fresh context and its first product"),
+              ("run_one_column_over_launch_us", "`spk_plan_run_spmm` of {choice_one_column}, over that launch"), ("matmul_over_run_us", "`spk_compute_spmm` on a known pattern, "
+              "over `spk_plan_run_spmm`"), ("empty_matmul_us", "`spk_compute_spmm` of an empty product"), ("fresh_context_first_product_us", "a fresh context and its first product"),
               ("fresh_pattern_and_plan_us", "a fresh pattern and plan of a known class (of {fresh_patterns}; {tuned_again} tuned again)"),
               ("masked_plan_from_store_us", "a plan of attention under a mask that is on the device, from a warm store"),
               ("masked_plan_again_us", "the same within a second of the last one"),
@@ -98,7 +98,7 @@ def host_table(chosen):
 
 
 AGAINST_NAMES = {"pattern_us": "a pattern of 4096 blocks, us", "plan_from_store_us": "a plan from a warm store, us",
-                 "matmul_over_run_us": "`spk_matmul` on a known pattern, over `spk_run_spmm`, us", "empty_matmul_us": "`spk_matmul` of an empty product, us",
+                 "matmul_over_run_us": "`spk_compute_spmm` on a known pattern, over `spk_plan_run_spmm`, us", "empty_matmul_us": "`spk_compute_spmm` of an empty product, us",
                  "fresh_context_first_product_us": "a fresh context and its first product, us", "fresh_pattern_and_plan_us": "a fresh pattern and plan of a known class, us",
                  "check_cases_per_s": "`sparsek check`, SpMM, cases a second (more is better)", "sa_matmul_us": "`sa.matmul`, 64 x 64 times 64 x 8, us",
                  "at_operator_us": "`A @ x`, the same, us", "sparse_linear_us": "`sa.SparseLinear`, the same, us"}

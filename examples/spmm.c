@@ -23,8 +23,8 @@ int main(void)
                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 6, .block_rows = 2, .block_cols = 3, .nnzb = 3,
                                               .row_offsets = offsets, .col_indices = columns},
                            &pattern));
-    TRY(spk_plan_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2, .activation = SPK_ACT_RELU}, NULL, &plan));
-    TRY(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1}, NULL));
+    TRY(spk_plan_create_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2, .activation = SPK_ACT_RELU}, NULL, &plan));
+    TRY(spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1}, NULL));
 
     printf("%s\n", spk_plan_choice(plan));
     for (int i = 0; i < 4; i++)

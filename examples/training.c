@@ -42,18 +42,18 @@ int main(void)
 
     /* y^T = W x^T */
     spk_spmm product = {SPK_SIZED(spk_spmm), .n = TOKENS, .layout_b = SPK_COL_MAJOR, .layout_d = SPK_COL_MAJOR};
-    TRY(spk_plan_spmm(context, pattern, &product, NULL, &forward));
+    TRY(spk_plan_create_spmm(context, pattern, &product, NULL, &forward));
     /* dx^T = W^T dy^T: the same values, read in place */
     product.trans_a = SPK_TRANS;
-    TRY(spk_plan_spmm(context, pattern, &product, NULL, &grad_x));
+    TRY(spk_plan_create_spmm(context, pattern, &product, NULL, &grad_x));
     /* dW += dy^T x at W's blocks; dW has the order of W's values */
-    TRY(spk_plan_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = TOKENS, .layout_x = SPK_COL_MAJOR, .use_c = 1}, NULL,
-                       &grad_w));
+    TRY(spk_plan_create_sddmm(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = TOKENS, .layout_x = SPK_COL_MAJOR, .use_c = 1},
+                              NULL, &grad_w));
 
-    TRY(spk_run_spmm(forward, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = x, .d = y, .alpha = 1}, NULL));
-    TRY(spk_run_spmm(grad_x, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = dy, .d = dx, .alpha = 1}, NULL));
-    TRY(spk_run_sddmm(grad_w, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = dy, .y = x, .c = dw, .d = dw, .alpha = 1, .beta = 1},
-                      NULL));
+    TRY(spk_plan_run_spmm(forward, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = x, .d = y, .alpha = 1}, NULL));
+    TRY(spk_plan_run_spmm(grad_x, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = w, .b = dy, .d = dx, .alpha = 1}, NULL));
+    TRY(spk_plan_run_sddmm(grad_w, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = dy, .y = x, .c = dw, .d = dw, .alpha = 1, .beta = 1},
+                           NULL));
 
     print("y", y, TOKENS, OUT);
     print("dx", dx, TOKENS, IN);

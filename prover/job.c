@@ -49,7 +49,8 @@ static int operands_are_sound(const spk_proof_job *head)
 {
     if (head->args_bytes < 0 || head->args_bytes > SPK_PROOF_STRUCT_BYTES || head->operand_count < 1 ||
         head->operand_count > SPK_PROOF_OPERANDS || head->scalar_count < 0 || head->scalar_count > SPK_PROOF_SCALARS ||
-        head->static_operand >= head->operand_count)
+        head->static_operand >= head->operand_count || head->finite_place < -1 ||
+        head->finite_place > SPK_PROOF_STRUCT_BYTES - (int32_t)sizeof(int))
         return 0;
     for (int i = 0; i < head->scalar_count; i++)
         if (!is_inside(head, head->scalars[i].place, sizeof(double)))

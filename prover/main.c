@@ -108,7 +108,7 @@ static spk_status make_pattern(work *w)
                                      .nnzb = job->nnzb,
                                      .row_offsets = w->given.offsets,
                                      .col_indices = w->given.columns,
-                                     .index_type = SPK_I64};
+                                     .index_type = SPK_INDEX_I64};
     return spk_pattern_create(w->context, &indices, &w->pattern);
 }
 
@@ -167,28 +167,31 @@ static spk_status run_once(work *w, spk_plan *plan)
         memcpy(args.bytes + job->operands[i].place, &w->memory[i], sizeof w->memory[i]);
     for (int i = 0; i < job->scalar_count; i++)
         memcpy(args.bytes + job->scalars[i].place, &job->scalars[i].value, sizeof job->scalars[i].value);
-    const spk_status status = spk_run(plan, &args, NULL);
+    const spk_status status = spk_plan_run(plan, &args, NULL);
     return status == SPK_OK ? spk_synchronize(w->context, NULL) : status;
 }
 
-static spk_status make_plan(work *w, const spk_tune_options *options, spk_plan **plan)
+/* promised: the problem as one of finite numbers. */
+static spk_status make_plan(work *w, const spk_tune_options *options, bool promised, spk_plan **plan)
 {
-    const spk_proof_job *job = &w->given.head;
+    spk_proof_job *job = &w->given.head;
+    const int yes = 1;
+    if (promised)
+        memcpy(job->problem.bytes + job->finite_place, &yes, sizeof yes);
     return spk_plan_create(w->context, w->pattern, &job->problem, options, plan);
 }
 
 /* Answers for candidate i. */
 static spk_status try_choice(work *w, int i)
 {
-    const spk_proof_job *job = &w->given.head;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->given.choices[i].text, .assume_finite = job->assume_finite,
-                                .static_values = job->static_values};
+    const spk_proof_job given = w->given.head;
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = w->given.choices[i].text};
     spk_plan *plan = NULL;
     answer("run %d", i);
-    spk_status status = make_plan(w, &options, &plan);
-    if (status == SPK_ERR_NO_CANDIDATE && !options.assume_finite) { /* it may not win, and is raced all the same */
-        options.assume_finite = 1;
-        status = make_plan(w, &options, &plan);
+    spk_status status = make_plan(w, &options, false, &plan);
+    if (status == SPK_ERR_NO_CANDIDATE && given.finite_place >= 0) { /* it may not win, and is raced all the same */
+        status = make_plan(w, &options, true, &plan);
+        w->given.head = given;
     }
     if (status == SPK_OK) {
         answer("made %d", i);

@@ -1,4 +1,4 @@
-/* Host costs of sparsek, in microseconds: plans from a warm store and from the context's cache, spk_matmul over the kernel alone, the
+/* Host costs of sparsek, in microseconds: plans from a warm store and from the context's cache, spk_compute_spmm over the kernel alone, the
  * first known problem of a fresh context, and 1,000 fresh patterns of a known class. 4,096 stored blocks. Prints JSON.
  * Build and run: cmake --build --preset release --target bench_overhead && build/release/bench/bench_overhead */
 #include <sparsek/sparsek.h>
@@ -42,7 +42,7 @@ int main(void)
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
     TRY(spk_pattern_from_matrix(context, matrix, &pattern));
-    TRY(spk_plan_spmm(context, pattern, &problem, &warm, &plan)); /* tunes */
+    TRY(spk_plan_create_spmm(context, pattern, &problem, &warm, &plan)); /* tunes */
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = desc.values, .b = b, .d = d, .alpha = 1};
 
     double samples[ROUNDS], other[ROUNDS];
@@ -54,23 +54,23 @@ int main(void)
         TRY(spk_pattern_from_matrix(context, matrix, &fresh));
         other[i] = now_us() - start;
         start = now_us();
-        TRY(spk_plan_spmm(context, fresh, &problem, &warm, &from_store));
+        TRY(spk_plan_create_spmm(context, fresh, &problem, &warm, &from_store));
         samples[i] = now_us() - start;
         spk_plan_destroy(&from_store);
         spk_pattern_destroy(&fresh);
     }
     double pattern_us = median(other, ROUNDS), plan_us = median(samples, ROUNDS);
 
-    /* spk_matmul on a known handle, over running the plan, over the kernel: paired. */
+    /* spk_compute_spmm on a known handle, over running the plan, over the kernel: paired. */
     for (int i = 0; i < 50; i++)
-        TRY(spk_matmul(context, pattern, &problem, &args, &warm));
+        TRY(spk_compute_spmm(context, pattern, &problem, &args, &warm));
     for (int i = 0; i < ROUNDS; i++) {
         double start = now_us();
         for (int j = 0; j < 10; j++)
-            TRY(spk_run_spmm(plan, &args, NULL));
+            TRY(spk_plan_run_spmm(plan, &args, NULL));
         double middle = now_us();
         for (int j = 0; j < 10; j++)
-            TRY(spk_matmul(context, pattern, &problem, &args, &warm));
+            TRY(spk_compute_spmm(context, pattern, &problem, &args, &warm));
         samples[i] = (now_us() - middle - (middle - start)) / 10;
     }
     double matmul_us = median(samples, ROUNDS);
@@ -80,14 +80,14 @@ int main(void)
     const int64_t offsets[2] = {0, 0};
     TRY(spk_pattern_create(context,
                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1,
-                                              .row_offsets = offsets, .index_type = SPK_I64},
+                                              .row_offsets = offsets, .index_type = SPK_INDEX_I64},
                            &empty));
     const spk_spmm one = {SPK_SIZED(spk_spmm), .n = 1};
-    TRY(spk_matmul(context, empty, &one, &args, &warm));
+    TRY(spk_compute_spmm(context, empty, &one, &args, &warm));
     for (int i = 0; i < ROUNDS; i++) {
         double start = now_us();
         for (int j = 0; j < 100; j++)
-            TRY(spk_matmul(context, empty, &one, &args, &warm));
+            TRY(spk_compute_spmm(context, empty, &one, &args, &warm));
         samples[i] = (now_us() - start) / 100;
     }
     double empty_matmul_us = median(samples, ROUNDS);
@@ -101,7 +101,7 @@ int main(void)
     context = NULL;
     TRY(spk_context_create(&options, &context));
     TRY(spk_pattern_from_matrix(context, matrix, &pattern));
-    TRY(spk_matmul(context, pattern, &problem, &args, &warm));
+    TRY(spk_compute_spmm(context, pattern, &problem, &args, &warm));
     double fresh_context_us = now_us() - start;
     spk_pattern_destroy(&pattern);
     spk_context *second = context;
@@ -113,7 +113,7 @@ int main(void)
         spk_matrix *other_matrix = fresh_matrix(seed);
         start = now_us();
         TRY(spk_pattern_from_matrix(context, other_matrix, &pattern));
-        TRY(spk_plan_spmm(context, pattern, &problem, &warm, &plan));
+        TRY(spk_plan_create_spmm(context, pattern, &problem, &warm, &plan));
         fresh_us += (now_us() - start) / 1000;
         spk_plan_info info = {SPK_SIZED(spk_plan_info)};
         TRY(spk_plan_get_info(plan, &info));

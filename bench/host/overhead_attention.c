@@ -32,9 +32,9 @@ static attention make(int64_t queries, spk_pattern *pattern)
     const size_t bytes = (size_t)(queries * HEADS * DEPTH * 2);
     attention a = {.pattern = pattern,
                    .problem = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .queries = queries, .keys = queries, .depth = DEPTH,
-                               .heads = HEADS, .mask_heads = pattern != NULL ? HEADS : 0},
-                   .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .assume_finite = 1, .budget_s = 2}};
-    TRY(spk_plan_create(context, pattern, &a.problem, &a.options, &a.plan)); /* tunes */
+                               .heads = HEADS, .mask_heads = pattern != NULL ? HEADS : 0, .assume_finite = 1},
+                   .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 2}};
+    TRY(spk_plan_create_attention(context, pattern, &a.problem, &a.options, &a.plan)); /* tunes */
     a.args = (spk_attention_args){SPK_SIZED(spk_attention_args),
                                   .q = device_zeros(bytes),
                                   .k = device_zeros(bytes),
@@ -48,10 +48,10 @@ static attention make(int64_t queries, spk_pattern *pattern)
 
 static double runs_us(const attention *a)
 {
-    TRY(spk_run(a->plan, &a->args, stream));
+    TRY(spk_plan_run_attention(a->plan, &a->args, stream));
     const double start = now_us();
     for (int j = 0; j < CALLS; j++)
-        TRY(spk_run(a->plan, &a->args, stream));
+        TRY(spk_plan_run_attention(a->plan, &a->args, stream));
     return (now_us() - start) / CALLS;
 }
 
@@ -62,7 +62,7 @@ static double plan_us(const attention *a, double less_s)
     spk_tune_options options = a->options;
     options.budget_s -= less_s;
     const double start = now_us();
-    TRY(spk_plan_create(context, a->pattern, &a->problem, &options, &plan));
+    TRY(spk_plan_create_attention(context, a->pattern, &a->problem, &options, &plan));
     const double us = now_us() - start;
     spk_plan_destroy(&plan);
     return us;
@@ -72,7 +72,9 @@ static double plan_us(const attention *a, double less_s)
 static spk_bsr_indices make_mask(void)
 {
     static int32_t offsets[HEADS * (QUERIES / BLOCK) + 1], columns[HEADS * (QUERIES / BLOCK) * KEPT];
+    static spk_deferred_indices deferred;
     const int rows = HEADS * (QUERIES / BLOCK), across = QUERIES / BLOCK;
+    deferred = (spk_deferred_indices){SPK_SIZED(spk_deferred_indices), .stream = stream, .longest_row = KEPT};
     for (int row = 0; row < rows; row++) {
         offsets[row + 1] = (row + 1) * KEPT;
         for (int i = 0; i < KEPT; i++)
@@ -86,11 +88,9 @@ static spk_bsr_indices make_mask(void)
                              .nnzb = (int64_t)rows * KEPT,
                              .row_offsets = filled(offsets, sizeof offsets),
                              .col_indices = filled(columns, sizeof columns),
-                             .index_type = SPK_I32,
+                             .index_type = SPK_INDEX_I32,
                              .index_memory = SPK_DEVICE,
-                             .deferred = 1,
-                             .stream = stream,
-                             .longest_row = KEPT};
+                             .deferred = &deferred};
 }
 
 /* So many steps with the mask at hand, or each with one of its own, from the first call to the last result. */
@@ -103,9 +103,9 @@ static double steps_us(const attention *a, const spk_bsr_indices *indices)
     for (int j = 0; j < CALLS; j++) {
         if (indices != NULL) {
             TRY(spk_pattern_create(context, indices, &patterns[j]));
-            TRY(spk_plan_create(context, patterns[j], &a->problem, &a->options, &plans[j]));
+            TRY(spk_plan_create_attention(context, patterns[j], &a->problem, &a->options, &plans[j]));
         }
-        TRY(spk_run(indices != NULL ? plans[j] : a->plan, &a->args, stream));
+        TRY(spk_plan_run_attention(indices != NULL ? plans[j] : a->plan, &a->args, stream));
     }
     DRIVER(cu.synchronize(stream));
     const double us = (now_us() - start) / CALLS;
@@ -139,7 +139,7 @@ int main(void)
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     open_driver();
     TRY(spk_context_create(&options, &context));
-    TRY(spk_context_device(context, &device));
+    TRY(spk_context_get_device(context, &device));
     const spk_bsr_indices indices = make_mask();
     spk_pattern *mask = NULL;
     TRY(spk_pattern_create(context, &indices, &mask));

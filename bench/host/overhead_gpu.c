@@ -1,6 +1,6 @@
-/* Host costs of sparsek on an NVIDIA GPU, in microseconds: spk_run_spmm over the bare launch of an empty kernel, spk_matmul over running
- * its plan, plans from a warm store, the first known problem of a fresh context. f16, blocks of 64, 4,096 stored blocks, and few columns,
- * so that the host is what counts.
+/* Host costs of sparsek on an NVIDIA GPU, in microseconds: spk_plan_run_spmm over the bare launch of an empty kernel, spk_compute_spmm over
+ * running its plan, plans from a warm store, the first known problem of a fresh context. f16, blocks of 64, 4,096 stored blocks, and few
+ * columns, so that the host is what counts.
  *
  * Prints JSON. Build and run: cmake --build --preset release --target bench_overhead_gpu && build/release/bench/bench_overhead_gpu */
 #include <time.h>
@@ -21,14 +21,14 @@ typedef struct product {
 
 static product make_product(int64_t n)
 {
-    product p = {.problem = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_F16},
-                 .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .assume_finite = 1, .budget_s = 1}};
+    product p = {.problem = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_F16, .assume_finite = 1},
+                 .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 1}};
     TRY(spk_matrix_generate(context,
                             &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE,
                                             .block_rows = BLOCK, .block_cols = BLOCK, .density = 0.25, .seed = 1},
                             &p.matrix, NULL));
     TRY(spk_pattern_from_matrix(context, p.matrix, &p.pattern));
-    TRY(spk_plan_spmm(context, p.pattern, &p.problem, &p.options, &p.plan)); /* tunes */
+    TRY(spk_plan_create_spmm(context, p.pattern, &p.problem, &p.options, &p.plan)); /* tunes */
     const size_t bytes = spk_plan_workspace_bytes(p.plan);
     p.args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .alpha = 1, .workspace_bytes = bytes, .stream = stream};
     p.args.values = device_zeros((size_t)SIZE * SIZE / 4 * 2);
@@ -40,19 +40,19 @@ static product make_product(int64_t n)
 
 static double runs_us(const product *p)
 {
-    TRY(spk_run_spmm(p->plan, &p->args, stream));
+    TRY(spk_plan_run_spmm(p->plan, &p->args, stream));
     double start = now_us();
     for (int j = 0; j < CALLS; j++)
-        TRY(spk_run_spmm(p->plan, &p->args, stream));
+        TRY(spk_plan_run_spmm(p->plan, &p->args, stream));
     return (now_us() - start) / CALLS;
 }
 
 static double matmuls_us(const product *p)
 {
-    TRY(spk_matmul(context, p->pattern, &p->problem, &p->args, &p->options));
+    TRY(spk_compute_spmm(context, p->pattern, &p->problem, &p->args, &p->options));
     double start = now_us();
     for (int j = 0; j < CALLS; j++)
-        TRY(spk_matmul(context, p->pattern, &p->problem, &p->args, &p->options));
+        TRY(spk_compute_spmm(context, p->pattern, &p->problem, &p->args, &p->options));
     return (now_us() - start) / CALLS;
 }
 
@@ -81,7 +81,7 @@ static costs measure(const product *p)
         TRY(spk_pattern_from_matrix(context, p->matrix, &fresh));
         pattern_us[at] = now_us() - start;
         start = now_us();
-        TRY(spk_plan_spmm(context, fresh, &p->problem, &p->options, &from_store));
+        TRY(spk_plan_create_spmm(context, fresh, &p->problem, &p->options, &from_store));
         plan_us[at] = now_us() - start;
         snprintf(c.choice, sizeof c.choice, "%s", spk_plan_choice(from_store));
         spk_plan_destroy(&from_store);
@@ -105,7 +105,7 @@ static double fresh_context_us(const spk_context_options *options, const product
     context = NULL;
     TRY(spk_context_create(options, &context));
     TRY(spk_pattern_from_matrix(context, p->matrix, &pattern));
-    TRY(spk_matmul(context, pattern, &p->problem, &p->args, &p->options));
+    TRY(spk_compute_spmm(context, pattern, &p->problem, &p->args, &p->options));
     DRIVER(cu.synchronize(stream));
     double us = now_us() - start;
     spk_pattern_destroy(&pattern);
@@ -137,7 +137,7 @@ int main(void)
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
     open_driver();
     TRY(spk_context_create(&options, &context));
-    TRY(spk_context_device(context, &device));
+    TRY(spk_context_get_device(context, &device));
     product wide = make_product(256), narrow = make_product(1);
     costs w = measure(&wide), n = measure(&narrow);
     double fresh_us = fresh_context_us(&options, &wide);

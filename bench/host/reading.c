@@ -61,7 +61,7 @@ static void race(spk_dtype dtype, const char *name, spk_pattern *pattern, const 
     void *b = calloc((size_t)GRID * BLOCK, element), *d = calloc((size_t)GRID * BLOCK, element);
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 1, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};
     spk_plan *plan = NULL;
-    TRY(spk_plan_spmm(
+    TRY(spk_plan_create_spmm(
         context, pattern, &problem,
         &(spk_tune_options){SPK_SIZED(spk_tune_options), .only = "spmm_f32_narrow_avx2,spmm_half_narrow_avx2,spmm_half_narrow_avx512"},
         &plan));
@@ -73,7 +73,7 @@ static void race(spk_dtype dtype, const char *name, spk_pattern *pattern, const 
         const double start = now_us();
         sum += read_all(values, bytes);
         const double middle = now_us();
-        TRY(spk_run_spmm(plan, &args, NULL));
+        TRY(spk_plan_run_spmm(plan, &args, NULL));
         product[at] = now_us() - middle;
         reading[at] = middle - start;
         ratio[at] = reading[at] / product[at];
@@ -113,10 +113,10 @@ int main(int argc, char **argv)
     TRY(spk_pattern_create(context,
                            &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = GRID * BLOCK, .cols = GRID * BLOCK, .block_rows = BLOCK,
                                               .block_cols = BLOCK, .nnzb = GRID * STORED, .row_offsets = offsets, .col_indices = columns,
-                                              .index_type = SPK_I64},
+                                              .index_type = SPK_INDEX_I64},
                            &pattern));
     spk_device_info device = {SPK_SIZED(spk_device_info)};
-    TRY(spk_context_device(context, &device));
+    TRY(spk_context_get_device(context, &device));
     printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"device\": {\"name\": \"%s\"}, \"threads\": %d, \"rounds\": %d,\n"
            " \"reading\": {\n",
            spk_version(), spk_commit(), device.name, omp_get_max_threads(), (int)rounds);

@@ -78,6 +78,7 @@ static void step(bench *b, const topology *t, int at)
                                .nnzb = t->blocks,
                                .row_offsets = t->offsets,
                                .col_indices = t->columns};
+    const spk_deferred_indices deferred = {SPK_SIZED(spk_deferred_indices), .longest_row = PER_ROW, .row_overlap = 1};
     if (b->deferred) {
         TRY(spk_synchronize(context, NULL));
         TRY(spk_memory_copy(context, b->offsets, SPK_DEVICE, t->offsets, SPK_HOST, sizeof(int) * ((size_t)t->rows + 1)));
@@ -85,20 +86,18 @@ static void step(bench *b, const topology *t, int at)
         indices.row_offsets = b->offsets;
         indices.col_indices = b->columns;
         indices.index_memory = SPK_DEVICE;
-        indices.deferred = 1;
-        indices.longest_row = PER_ROW;
-        indices.row_overlap = 1;
+        indices.deferred = &deferred;
     }
     b->options.unknown = at < 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_ESTIMATE;
     const double start = now_us();
     TRY(spk_pattern_create(context, &indices, &pattern));
     const double made = now_us();
-    TRY(spk_plan_spmm(context, pattern, &b->problem, &b->options, &plan));
+    TRY(spk_plan_create_spmm(context, pattern, &b->problem, &b->options, &plan));
     const double planned = now_us();
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
     TRY(spk_plan_get_info(plan, &info));
     if (b->args.values != NULL && (at < 0 || at % 50 == 0))
-        TRY(spk_run_spmm(plan, &b->args, NULL));
+        TRY(spk_plan_run_spmm(plan, &b->args, NULL));
     if (at >= 0)
         remember_choice(b, spk_plan_choice(plan));
     const double used = now_us();
@@ -167,7 +166,7 @@ int main(int argc, char **argv)
     char date[32];
     const time_t now = time(NULL);
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime(&now));
-    TRY(spk_context_device(context, &info));
+    TRY(spk_context_get_device(context, &info));
     printf("{\"schema\": 1, \"sparsek\": \"%s\", \"commit\": \"%s\", \"date\": \"%s\", \"command\": \"bench_topologies %s %s %d\",\n",
            spk_version(), spk_commit(), date, device, b.deferred ? "deferred" : "host", experts);
     printf(

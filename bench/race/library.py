@@ -5,7 +5,7 @@ import functools
 import os
 
 ROW, COL = 0, 1
-I64, HOST = 1, 0
+I64, HOST = 64, 0  # spk_index_type, whose 32 bits are 0; spk_memory
 EXHAUSTIVE = 2
 ACTIVATIONS = ("none", "relu", "gelu_erf", "gelu_tanh", "silu")
 DTYPES = {"f32": 1, "f64": 2, "f16": 3, "bf16": 4, "tf32": 7}
@@ -22,9 +22,13 @@ class Indices(C.Structure):
                 ("nnzb", C.c_int64), ("row_offsets", C.c_void_p), ("col_indices", C.c_void_p), ("index_type", C.c_int), ("index_memory", C.c_int)]
 
 
+class DeferredIndices(C.Structure):
+    _fields_ = [("struct_size", C.c_size_t), ("stream", C.c_void_p), ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
+
+
 class DeviceIndices(C.Structure):
     """All of spk_bsr_indices: those of a mask on the device."""
-    _fields_ = [*Indices._fields_, ("deferred", C.c_int), ("stream", C.c_void_p), ("longest_row", C.c_int64), ("row_spread", C.c_double), ("row_overlap", C.c_double)]
+    _fields_ = [*Indices._fields_, ("deferred", C.POINTER(DeferredIndices))]
 
 
 class KernelInfo(C.Structure):
@@ -58,8 +62,8 @@ TUNE_EACH = 3  # spk_unknown: a size is tuned though another of the same layer i
 
 class TuneOptions(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("effort", C.c_int), ("unknown", C.c_int), ("cache", C.c_int), ("budget_s", C.c_double),
-                ("tolerance", C.c_double), ("assume_finite", C.c_int), ("static_values", C.c_int), ("fresh", C.c_int), ("only", C.c_char_p),
-                ("exclude", C.c_char_p), ("choice", C.c_char_p), ("seed", C.c_uint64)]
+                ("tolerance", C.c_double), ("fresh", C.c_int), ("reserved", C.c_int), ("only", C.c_char_p), ("exclude", C.c_char_p), ("choice", C.c_char_p),
+                ("seed", C.c_uint64)]
 
 
 class Generate(C.Structure):
@@ -86,9 +90,9 @@ class Operation:
 
     def __init__(self, library, info):
         self.info = info
-        self.fields = self.members(library.lib.spk_operation_field, FieldInfo, info.field_count)
-        self.operands = self.members(library.lib.spk_operation_operand, OperandInfo, info.operand_count)
-        self.scalars = self.members(library.lib.spk_operation_scalar, ScalarInfo, info.scalar_count)
+        self.fields = self.members(library.lib.spk_operation_get_field, FieldInfo, info.field_count)
+        self.operands = self.members(library.lib.spk_operation_get_operand, OperandInfo, info.operand_count)
+        self.scalars = self.members(library.lib.spk_operation_get_scalar, ScalarInfo, info.scalar_count)
 
     def members(self, get, kind, count):
         rows = [sized(kind) for _ in range(count)]
@@ -171,22 +175,21 @@ class Library:
         """By name."""
         rows = [sized(OperationInfo) for _ in range(self.lib.spk_operation_count())]
         for i, row in enumerate(rows):
-            self.check(self.lib.spk_operation_get(i, C.byref(row)), None)
+            self.check(self.lib.spk_operation_get_info(i, C.byref(row)), None)
         return {row.name.decode(): Operation(self, row) for row in rows}
 
     def own_rows(self, op, device="cpu"):
         """Names of the library's own kernels of an operation."""
         rows = [sized(KernelInfo) for _ in range(self.lib.spk_kernel_count())]
         for i, row in enumerate(rows):
-            self.check(self.lib.spk_kernel_get(i, C.byref(row)), None)
+            self.check(self.lib.spk_kernel_get_info(i, C.byref(row)), None)
         return [row.name.decode() for row in rows
                 if row.kind == KernelInfo.OWN and row.device.decode() == device and row.operation == self.operations[op].info.operation]
 
     def plan(self, op, case, pattern, fields, choice=None, fresh=False, only=None, exclude=None, effort=0):
-        made, problem = C.c_void_p(), self.operations[op].problem(**fields)
-        options = sized(TuneOptions, cache=int(case.cache == "warm"), assume_finite=int(case.assume_finite), choice=choice.encode() if choice else None,
-                        fresh=int(fresh), only=only.encode() if only else None, exclude=exclude.encode() if exclude and not choice else None, effort=effort,
-                        unknown=TUNE_EACH)
+        made, problem = C.c_void_p(), self.operations[op].problem(**fields, assume_finite=int(case.assume_finite))
+        options = sized(TuneOptions, cache=int(case.cache == "warm"), choice=choice.encode() if choice else None, fresh=int(fresh), only=only.encode() if only else None,
+                        exclude=exclude.encode() if exclude and not choice else None, effort=effort, unknown=TUNE_EACH)
         self.check(self.lib.spk_plan_create(self.context, pattern, problem, C.byref(options), C.byref(made)))
         return made
 
@@ -200,7 +203,7 @@ class Library:
         return self.operations[op].args(workspace, workspace_bytes, **arrays)
 
     def run(self, plan, args, stream=None):
-        self.check(self.lib.spk_run(plan, args, C.c_void_p(stream)))
+        self.check(self.lib.spk_plan_run(plan, args, C.c_void_p(stream)))
 
     def destroy_plan(self, plan):
         self.lib.spk_plan_destroy(C.byref(plan))

@@ -193,7 +193,7 @@ static bool kernel_known(const char *name)
 {
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) == SPK_OK && strcmp(info.name, name) == 0)
+        if (spk_kernel_get_info(i, &info) == SPK_OK && strcmp(info.name, name) == 0)
             return true;
     }
     return false;

@@ -22,7 +22,7 @@ static char *words_of(args_kind kind, const char *values)
     } else if (kind == ARGS_KERNELS) {
         for (int i = 0; i < spk_kernel_count() && count < 256; i++) {
             spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-            if (spk_kernel_get(i, &info) == SPK_OK)
+            if (spk_kernel_get_info(i, &info) == SPK_OK)
                 names[count++] = info.name;
         }
     } else if (kind == ARGS_CHOICE || kind == ARGS_DTYPE || kind == ARGS_DEVICE) {

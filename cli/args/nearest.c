@@ -148,7 +148,7 @@ const char *args_nearest_kernel(const char *text)
     int count = 0;
     for (int i = 0; i < spk_kernel_count() && count < 256; i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) == SPK_OK)
+        if (spk_kernel_get_info(i, &info) == SPK_OK)
             names[count++] = info.name;
     }
     return args_nearest(text, names, count);

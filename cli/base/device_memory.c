@@ -10,7 +10,7 @@
 bool device_is_far(spk_context *context)
 {
     spk_device_info info = {SPK_SIZED(spk_device_info)};
-    return spk_context_device(context, &info) == SPK_OK && strcmp(info.kind, "cpu") != 0;
+    return spk_context_get_device(context, &info) == SPK_OK && strcmp(info.kind, "cpu") != 0;
 }
 
 static size_t whole_bytes(const device_array *a)

@@ -47,6 +47,7 @@ static void draw_field(random_state *r, const check_draft *draft, const spk_fiel
     case SPK_FIELD_LD:
     case SPK_FIELD_STRIDE:
     case SPK_FIELD_HEAD_STRIDE:
+    case SPK_FIELD_PROMISE: /* kept, or not, by how the arrays are filled (check_given) */
         break;
     case SPK_FIELD_COUNT:
         operation_put(field, given, random_chance(r, 0.5) ? 0 : random_between(r, 1, 40));

@@ -29,7 +29,7 @@ static spk_status find_arrays(check_case *c, spk_context *context, const spk_pat
     spk_status status = SPK_OK;
     for (int i = 0; i < c->op->info.operand_count && status == SPK_OK; i++) {
         c->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
-        status = spk_problem_array(context, pattern, &c->given, i, &c->arrays[i]);
+        status = spk_problem_get_array(context, pattern, &c->given, i, &c->arrays[i]);
     }
     return status;
 }

@@ -127,7 +127,7 @@ typedef struct check_outcome {
 void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome);
 
 /* The options of a case for the library. */
-spk_tune_options check_options(const check_case *c, bool finite);
+operation_struct check_given(const check_case *c, bool finite); /* its problem with these promises */
 
 /* What all cases of a series share. */
 typedef struct check_setup {

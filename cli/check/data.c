@@ -104,7 +104,7 @@ spk_status check_pattern_make(const check_case *c, spk_context *context, spk_pat
     indices.row_offsets = c->offsets;
     indices.col_indices = c->columns;
     indices.index_type = c->index_type;
-    if (c->index_type == SPK_I64)
+    if (c->index_type == SPK_INDEX_I64)
         return spk_pattern_create(context, &indices, pattern);
     int32_t *offsets = cli_alloc((size_t)c->grid_rows + 1, sizeof(int32_t)), *columns = cli_alloc((size_t)c->nnzb, sizeof(int32_t));
     for (int64_t i = 0; i <= c->grid_rows; i++)
@@ -247,9 +247,12 @@ bool check_is_output(const check_case *c, int which)
     return c->op->operands[which].role == SPK_ROLE_OUT && check_takes_part(c, which);
 }
 
-spk_tune_options check_options(const check_case *c, bool finite)
+operation_struct check_given(const check_case *c, bool finite)
 {
-    return (spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = finite, .static_values = c->static_values};
+    operation_struct made = c->given;
+    operation_promise(c->op, &made, "assume_finite", finite);
+    operation_promise(c->op, &made, "static_values", c->static_values);
+    return made;
 }
 
 static spk_status ask_oracle(const check_case *c, spk_context *context, int which, check_data *d)

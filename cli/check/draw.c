@@ -196,7 +196,7 @@ void check_draw(uint64_t seed, int64_t number, const check_wish *wish, check_cas
     c.cols = draft.cols;
     c.block_rows = draft.block_rows;
     c.block_cols = draft.block_cols;
-    c.index_type = (spk_index_type)random_between(r, 0, 1);
+    c.index_type = random_between(r, 0, 1) == 0 ? SPK_INDEX_I32 : SPK_INDEX_I64;
     draw_pattern(r, &c);
     random_state kind = random_for(seed, gpu ? check_family(wish, number) : (uint64_t)number, "residual");
     check_draw_epilogue(t, r, (spk_residual)random_between(&kind, SPK_RESIDUAL_ADD, SPK_RESIDUAL_MULTIPLY), &draft);

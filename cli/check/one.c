@@ -53,7 +53,7 @@ int check_setup_workers(check_setup *setup, int *workers)
     if (!setup->wish.gpu)
         return EXIT_DONE;
     int code = context_for(setup, 0, &context);
-    if (code == EXIT_DONE && spk_context_device(context, &info) == SPK_OK)
+    if (code == EXIT_DONE && spk_context_get_device(context, &info) == SPK_OK)
         *workers = info.threads < CHECK_MOST_PLACES ? info.threads : CHECK_MOST_PLACES;
     return code;
 }
@@ -99,15 +99,15 @@ static bool of_a_row(const check_setup *setup, const choice *one)
 /* Every candidate of the rows that can compute the case. */
 static spk_status list_choices(work *w)
 {
-    spk_tune_options options = check_options(&w->c, w->c.assume_finite);
+    const operation_struct given = check_given(&w->c, w->c.assume_finite);
     spk_report *list = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    spk_status status = spk_list(w->context, w->pattern, &w->c.given, &options, &list);
+    spk_status status = spk_list_candidates(w->context, w->pattern, &given, NULL, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK && w->list->count < MAX_CHOICES; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
+        status = spk_report_get_candidate(list, i, &c);
         if (status != SPK_OK || c.status == SPK_CANDIDATE_NOT_APPLICABLE)
             continue;
         choice *one = &w->list->items[w->list->count];

@@ -196,7 +196,7 @@ static spk_status run_there(const check_data *d, const spk_plan *plan, operation
         operation_set_workspace(c->op, run_args, (void *)pointers[count], b->work_bytes);
     point_alike(c, run_args);
     if (status == SPK_OK)
-        status = spk_run(plan, run_args, NULL);
+        status = spk_plan_run(plan, run_args, NULL);
     if (status == SPK_OK)
         status = spk_synchronize(d->context, NULL);
     return device_arrays_out(d->context, all, count + 1, status);
@@ -212,7 +212,7 @@ static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
     point_alike(c, &run_args);
     if (c->own_workspace && b->work_bytes)
         operation_set_workspace(c->op, &run_args, b->work, b->work_bytes);
-    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_run(plan, &run_args, NULL);
+    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_plan_run(plan, &run_args, NULL);
 }
 
 static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
@@ -295,9 +295,9 @@ void check_candidate(const check_data *d, spk_kind kind, const char *choice, boo
 {
     check_outcome o = {0};
     spk_plan *plan = NULL;
-    spk_tune_options options = check_options(d->c, d->finite);
-    options.choice = choice;
-    spk_status status = spk_plan_create(d->context, d->pattern, &d->c->given, &options, &plan);
+    const operation_struct given = check_given(d->c, d->finite);
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice};
+    spk_status status = spk_plan_create(d->context, d->pattern, &given, &options, &plan);
     if (status == SPK_OK && strcmp(spk_plan_choice(plan), choice) != 0)
         fail(&o, "the plan runs '%s'", spk_plan_choice(plan));
     o.unproved = status == SPK_ERR_INTERRUPTED || (status == SPK_OK && is_unproved(plan));

@@ -22,7 +22,7 @@ void check_state_make(const cli *app, uint64_t seed, spk_operation wanted, check
     *s = (check_state){.seed = seed, .failed = json_array()};
     for (int i = 0; i < spk_kernel_count() && s->row_count < CHECK_MAX_ROWS; i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK || (wanted != 0 && info.operation != wanted))
+        if (spk_kernel_get_info(i, &info) != SPK_OK || (wanted != 0 && info.operation != wanted))
             continue;
         const char *device = app->device ? app->device : "cpu";
         if (strncmp(device, info.device, strlen(info.device)) != 0) /* "cuda" and "cuda:0" */
@@ -58,7 +58,7 @@ static void find_absent_library(spk_context *context, check_row *row)
         return;
     for (int i = 0; i < spk_library_count(context); i++) {
         spk_library_info library = {SPK_SIZED(spk_library_info)};
-        if (spk_context_library(context, i, &library) != SPK_OK || library.found)
+        if (spk_context_get_library(context, i, &library) != SPK_OK || library.found)
             continue;
         const size_t length = strlen(library.name);
         if (strncmp(row->name, library.name, length) == 0 && row->name[length] == '_')
@@ -69,7 +69,7 @@ static void find_absent_library(spk_context *context, check_row *row)
 void check_state_find_absent(spk_context *context, check_state *s)
 {
     spk_device_info device = {SPK_SIZED(spk_device_info)};
-    if (spk_context_device(context, &device) != SPK_OK)
+    if (spk_context_get_device(context, &device) != SPK_OK)
         return;
     for (int i = 0; i < s->row_count; i++) {
         check_row *row = &s->rows[i];

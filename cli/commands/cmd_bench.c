@@ -110,7 +110,7 @@ static bool is_to_be_raced_again(const result *stored)
 {
     enum { PATIENCE_S = 300 };
     const int64_t age_s = (int64_t)time(NULL) - stored->measured_at;
-    return stored->interrupted || stored->provisional == SPK_PROVISIONAL_INTERRUPTED ||
+    return stored->provisional == SPK_PROVISIONAL_INTERRUPTED ||
            (stored->provisional == SPK_PROVISIONAL_LOAD && (age_s < 0 || age_s >= PATIENCE_S));
 }
 

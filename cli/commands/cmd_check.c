@@ -84,7 +84,7 @@ static int check_params(const cli *app, const check_flags *f)
 {
     for (int i = 0; f->params && i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK || !holds(f->kernel, strlen(f->kernel), info.name, strlen(info.name)))
+        if (spk_kernel_get_info(i, &info) != SPK_OK || !holds(f->kernel, strlen(f->kernel), info.name, strlen(info.name)))
             continue;
         const char *tunables = info.tunables ? info.tunables : "";
         if (!is_choice(f->params, tunables))

@@ -71,11 +71,11 @@ static spk_context *other_context(const cli *app, const device_list *devices)
 static void libraries_json(spk_context *context, json_t *list)
 {
     spk_device_info device = {SPK_SIZED(spk_device_info)};
-    if (!context || spk_context_device(context, &device) != SPK_OK)
+    if (!context || spk_context_get_device(context, &device) != SPK_OK)
         return;
     for (int i = 0; i < spk_library_count(context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
-        if (spk_context_library(context, i, &info) != SPK_OK)
+        if (spk_context_get_library(context, i, &info) != SPK_OK)
             continue;
         json_t *o = json_object();
         json_put(o, "device", json_text(device.kind));
@@ -105,7 +105,7 @@ static json_t *kernels_json(void)
     json_t *list = json_array();
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK)
+        if (spk_kernel_get_info(i, &info) != SPK_OK)
             continue;
         json_t *o = json_object();
         json_put(o, "name", json_text(info.name));
@@ -147,6 +147,7 @@ static const char *kind_name(const setting *s)
     case SPK_FIELD_CHOICE:
     case SPK_FIELD_LD:
     case SPK_FIELD_HEAD_STRIDE:
+    case SPK_FIELD_PROMISE:
         break;
     }
     return s->value ? "flag" : "choice";
@@ -265,7 +266,7 @@ static void print_libraries(spk_context *context)
 {
     for (int i = 0; context && i < spk_library_count(context); i++) {
         spk_library_info info = {SPK_SIZED(spk_library_info)};
-        if (spk_context_library(context, i, &info) != SPK_OK)
+        if (spk_context_get_library(context, i, &info) != SPK_OK)
             continue;
         if (info.found)
             printf("  %-12s%s%s%s%s%s\n", info.name, info.version ? info.version : "", info.version && info.version[0] ? ", " : "",
@@ -293,7 +294,7 @@ static void print_kernels(void)
     table *t = table_make(columns, 5);
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &info) != SPK_OK)
+        if (spk_kernel_get_info(i, &info) != SPK_OK)
             continue;
         table_row(t, TABLE_PLAIN);
         table_cell(t, 0, "%s", info.name);
@@ -388,6 +389,6 @@ int cmd_info(cli *app, int argc, char **argv)
     if (code)
         return code;
     spk_device_info device = {SPK_SIZED(spk_device_info)};
-    spk_status status = spk_context_device(app->context, &device);
+    spk_status status = spk_context_get_device(app->context, &device);
     return status != SPK_OK ? cli_status(app, NULL, status, NULL) : show(app, &device);
 }

@@ -106,7 +106,7 @@ static spk_status least_times(const spk_report *list, inspect_estimate *e)
     spk_status status = spk_report_get_info(list, &info);
     for (int i = 0; i < info.candidate_count && status == SPK_OK; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
+        status = spk_report_get_candidate(list, i, &c);
         if (status != SPK_OK || c.predicted_us <= 0 || c.status == SPK_CANDIDATE_NOT_APPLICABLE)
             continue;
         bool dense = c.kind == SPK_KIND_DENSE;
@@ -126,15 +126,15 @@ int inspect_make_estimate(cli *app, const spk_matrix *matrix, const char *path, 
     spk_matrix *bsr = NULL;
     spk_pattern *pattern = NULL;
     spk_report *list = NULL;
-    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = dtype, .dtype_b = dtype};
+    const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = dtype, .dtype_b = dtype,
+                           .assume_finite = 1}; /* dense is the yardstick */
     spk_tune_options options;
     cli_tune_options(app, &options);
-    options.assume_finite = 1; /* dense is the yardstick here */
     spk_status status = spk_matrix_to_bsr(app->context, matrix, block.rows, block.cols, SPK_ROW_MAJOR, &bsr);
     if (status == SPK_OK)
         status = matrix_pattern(app->context, bsr, &pattern);
     if (status == SPK_OK)
-        status = spk_list(app->context, pattern, &spmm, &options, &list);
+        status = spk_list_candidates(app->context, pattern, &spmm, &options, &list);
     if (status == SPK_OK)
         status = least_times(list, &e);
     spk_report_destroy(&list);

@@ -370,7 +370,7 @@ static int find_arrays(cli *app, run_data *r)
 {
     for (int i = 0; i < r->op->info.operand_count; i++) {
         r->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
-        const int code = cli_status(app, NULL, spk_problem_array(app->context, r->pattern, &r->given, i, &r->arrays[i]), NULL);
+        const int code = cli_status(app, NULL, spk_problem_get_array(app->context, r->pattern, &r->given, i, &r->arrays[i]), NULL);
         if (code)
             return code;
     }
@@ -449,7 +449,7 @@ static spk_status run_plan(cli *app, run_data *r, operation_struct *given)
         operation_set_pointer(r->op, given, i, pointers[i]);
     const double start = clock_now_s();
     if (status == SPK_OK)
-        status = spk_run(r->plan, given, NULL);
+        status = spk_plan_run(r->plan, given, NULL);
     if (status == SPK_OK && far)
         status = spk_synchronize(app->context, NULL);
     r->run_us = 1e6 * (clock_now_s() - start);
@@ -460,7 +460,7 @@ int run_now(cli *app, const run_flags *f, run_data *r)
 {
     spk_tune_options options;
     cli_tune_options(app, &options);
-    options.assume_finite = r->finite;
+    operation_promise(r->op, &r->given, "assume_finite", r->finite);
     options.choice = f->choice;
     cli_interrupt_ends(app, false); /* tuning keeps what it has measured */
     spk_status status = spk_plan_create(app->context, r->pattern, &r->given, &options, &r->plan);

@@ -58,7 +58,7 @@ static json_t *device_json(cli *app)
 {
     spk_device_info info = {SPK_SIZED(spk_device_info)};
     json_t *o = json_object(), *isa = json_array();
-    if (!app->context || spk_context_device(app->context, &info) != SPK_OK)
+    if (!app->context || spk_context_get_device(app->context, &info) != SPK_OK)
         info.kind = info.name = "unknown";
     for (int i = 0; i < info.isa_count; i++)
         json_push(isa, json_string(info.isa[i]));

@@ -71,7 +71,7 @@ spk_status matrix_pattern(spk_context *context, const spk_matrix *bsr, spk_patte
                                      .nnzb = d.nnz,
                                      .row_offsets = d.row_offsets,
                                      .col_indices = d.col_indices,
-                                     .index_type = SPK_I64};
+                                     .index_type = SPK_INDEX_I64};
     return spk_pattern_create(context, &indices, pattern);
 }
 

@@ -90,6 +90,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
         if (operation_get_scale(field, &p->given).rows)
             json_put(o, s->key, json_text(tile));
         break;
+    case SPK_FIELD_PROMISE: /* no setting */
     case SPK_FIELD_SIZE:
     case SPK_FIELD_LAYOUT:
     case SPK_FIELD_BLOCK_LAYOUT:
@@ -107,6 +108,12 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     }
 }
 
+static bool promised(const problem *p, const char *name)
+{
+    const spk_field_info *field = operation_field_named(p->op, name);
+    return field && operation_get(field, &p->given);
+}
+
 json_t *problem_json(const problem *p)
 {
     char *epilogue = epilogue_text(p);
@@ -122,8 +129,8 @@ json_t *problem_json(const problem *p)
         json_put(o, "epilogue", json_string(epilogue));
     free(epilogue);
     json_put(o, "seed", json_integer((json_int_t)p->seed));
-    json_put(o, "assume_finite", json_boolean(p->options.assume_finite));
-    json_put(o, "static_values", json_boolean(p->options.static_values));
+    json_put(o, "assume_finite", json_boolean(promised(p, "assume_finite")));
+    json_put(o, "static_values", json_boolean(promised(p, "static_values")));
     json_put(o, "cache", json_string(p->options.cache == SPK_WARM ? "warm" : "cold"));
     return o;
 }

@@ -19,19 +19,19 @@ static void read_rows(operation *op)
     op->scalars = cli_alloc((size_t)op->info.scalar_count, sizeof(*op->scalars));
     for (int i = 0; i < op->info.field_count; i++) {
         op->fields[i] = (spk_field_info){SPK_SIZED(spk_field_info)};
-        (void)spk_operation_field(id, i, &op->fields[i]);
+        (void)spk_operation_get_field(id, i, &op->fields[i]);
     }
     for (int i = 0; i < op->info.size_count; i++) {
         op->sizes[i] = (spk_size_info){SPK_SIZED(spk_size_info)};
-        (void)spk_operation_size(id, i, &op->sizes[i]);
+        (void)spk_operation_get_size(id, i, &op->sizes[i]);
     }
     for (int i = 0; i < op->info.operand_count; i++) {
         op->operands[i] = (spk_operand_info){SPK_SIZED(spk_operand_info)};
-        (void)spk_operation_operand(id, i, &op->operands[i]);
+        (void)spk_operation_get_operand(id, i, &op->operands[i]);
     }
     for (int i = 0; i < op->info.scalar_count; i++) {
         op->scalars[i] = (spk_scalar_info){SPK_SIZED(spk_scalar_info)};
-        (void)spk_operation_scalar(id, i, &op->scalars[i]);
+        (void)spk_operation_get_scalar(id, i, &op->scalars[i]);
     }
 }
 
@@ -41,7 +41,7 @@ static void read_table(void)
     int count = 0;
     for (; count < spk_operation_count() && count < OPERATION_MOST; count++) {
         table[count].info = (spk_operation_info){SPK_SIZED(spk_operation_info)};
-        if (spk_operation_get(count, &table[count].info) != SPK_OK)
+        if (spk_operation_get_info(count, &table[count].info) != SPK_OK)
             break;
         read_rows(&table[count]);
     }
@@ -171,6 +171,13 @@ void operation_put(const spk_field_info *field, operation_struct *problem, int64
         memcpy(problem->bytes + field->offset, &value, sizeof(value));
     else
         memcpy(problem->bytes + field->offset, &narrow, sizeof(narrow));
+}
+
+void operation_promise(const operation *op, operation_struct *problem, const char *name, bool yes)
+{
+    const spk_field_info *field = operation_field_named(op, name);
+    if (field && field->kind == SPK_FIELD_PROMISE)
+        operation_put(field, problem, yes);
 }
 
 void operation_put_real(const spk_field_info *field, operation_struct *problem, double value)

@@ -52,6 +52,9 @@ int operation_output(const operation *op, int number);
 /* The operand that static_values is about; -1: none. */
 int operation_static_operand(const operation *op);
 
+/* Says yes or no to the promise of this name, where the operation has it. */
+void operation_promise(const operation *op, operation_struct *problem, const char *name, bool yes);
+
 /* Whole numbers, enumerations and dtypes alike. */
 int64_t operation_get(const spk_field_info *field, const operation_struct *problem);
 void operation_put(const spk_field_info *field, operation_struct *problem, int64_t value);

@@ -52,6 +52,8 @@ static void apply_flags(const problem_flags *f, spk_dtype dtype, problem *p)
         else if (f->set[i].index)
             operation_put(field, &p->given, s->value);
     }
+    operation_promise(p->op, &p->given, "assume_finite", f->assume_finite);
+    operation_promise(p->op, &p->given, "static_values", f->static_values);
     const int first = settings_named("dtype");
     if (first >= 0 && settings_field(settings_at(first), p->op) && !f->set[first].dtype)
         operation_put(settings_field(settings_at(first), p->op), &p->given, dtype);
@@ -75,7 +77,7 @@ static spk_status find_arrays(const cli *app, problem *p)
     p->is_empty = true;
     for (int i = 0; i < p->op->info.operand_count && status == SPK_OK; i++) {
         p->arrays[i] = (spk_array_info){SPK_SIZED(spk_array_info)};
-        status = spk_problem_array(app->context, p->pattern, &p->given, i, &p->arrays[i]);
+        status = spk_problem_get_array(app->context, p->pattern, &p->given, i, &p->arrays[i]);
         p->is_empty = p->is_empty && (p->op->operands[i].role != SPK_ROLE_OUT || p->arrays[i].elements == 0);
     }
     return status;
@@ -152,8 +154,6 @@ int problem_make(cli *app, const problem_flags *f, problem *out)
     }
     cli_tune_options(app, &p.options);
     p.options.cache = (spk_cache_mode)f->cache;
-    p.options.assume_finite = f->assume_finite;
-    p.options.static_values = f->static_values;
     p.options.seed = f->seed;
     if (f->pattern == SPK_GEN_ELASTICITY && p.cells.x == 0)
         p.cells = (args_cells){10, 10, 10};
@@ -183,7 +183,7 @@ double problem_dense_flops(const problem *p)
 
 spk_status problem_list(const cli *app, const problem *p, spk_report **report)
 {
-    return spk_list(app->context, p->pattern, &p->given, &p->options, report);
+    return spk_list_candidates(app->context, p->pattern, &p->given, &p->options, report);
 }
 
 spk_status problem_tune(const cli *app, const problem *p, spk_report **report)
@@ -198,5 +198,5 @@ spk_status problem_explain(const cli *app, const problem *p, spk_report **report
 
 spk_status problem_race(const cli *app, const problem *p, const spk_race_options *race, spk_report **report)
 {
-    return spk_race(app->context, p->pattern, &p->given, &p->options, race, report);
+    return spk_race_kernels(app->context, p->pattern, &p->given, &p->options, race, report);
 }

@@ -93,7 +93,7 @@ static spk_status list_promises(const spk_report *list, const spk_report_info *i
     *count = 0;
     for (int i = 0; i < info->candidate_count && status == SPK_OK; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
+        status = spk_report_get_candidate(list, i, &c);
         if (status == SPK_OK && c.status != SPK_CANDIDATE_NOT_APPLICABLE && c.status != SPK_CANDIDATE_NOT_ELIGIBLE)
             out[(*count)++] = (promise){c.predicted_us, cli_format("%s%s%s", c.name, c.params[0] ? " " : "", c.params)};
     }
@@ -123,7 +123,7 @@ static int race_promising(cli *app, trial *t, const regret_search *search, const
     double start = clock_now_s();
     *out = (tuned){0};
     t->p.options.budget_s = 0;
-    spk_status status = spk_list(app->context, t->p.pattern, &t->p.given, &t->p.options, &list);
+    spk_status status = spk_list_candidates(app->context, t->p.pattern, &t->p.given, &t->p.options, &list);
     if (status == SPK_OK)
         status = spk_report_get_info(list, &info);
     all = cli_alloc((size_t)info.candidate_count + 1, sizeof(*all));

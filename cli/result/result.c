@@ -150,7 +150,6 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
         return status;
     result r = {.chosen = -1,
                 .from_store = info.from_store != 0,
-                .interrupted = info.interrupted != 0,
                 .provisional = info.provisional,
                 .tuning_s = info.tuning_s,
                 .measured_at = info.measured_at};
@@ -162,7 +161,7 @@ spk_status result_from_report(const spk_report *report, bool best_only, result *
     char *name = NULL, *params = NULL;
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(report, i, &candidate);
+        status = spk_report_get_candidate(report, i, &candidate);
         if (status != SPK_OK)
             break;
         r.rows[r.count++] = row_of(&candidate);

@@ -25,7 +25,6 @@ typedef struct result {
     result_row *rows;
     int ratio_count, ratio_room;
     result_ratio *ratios; /* of the chosen one against every other kernel */
-    bool interrupted;     /* before all was decided */
     spk_provisional provisional;
     bool from_store, renewed;         /* renewed: some rows were timed again now */
     bool disturbed;                   /* other programs used the processors when they were */

@@ -186,7 +186,7 @@ static void print_heading(cli *app, const problem *p, const result *r)
     term_paragraph(text, 0);
     free(text);
     result_age(r->measured_at, age, sizeof(age));
-    if (spk_context_device(app->context, &device) != SPK_OK)
+    if (spk_context_get_device(app->context, &device) != SPK_OK)
         device.name = "unknown device";
     char *when = r->foreign ? cli_format("%s: measured there %s, and no times of this problem", r->origin, age)
                  : r->from_store

@@ -20,7 +20,7 @@ static double predicted(const cli *app, const problem *p)
         status = spk_report_get_info(list, &info);
     for (int i = 0; status == SPK_OK && i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        status = spk_report_candidate(list, i, &c);
+        status = spk_report_get_candidate(list, i, &c);
         if (status == SPK_OK && c.predicted_us > 0 && c.status != SPK_CANDIDATE_NOT_APPLICABLE && (least == 0 || c.predicted_us < least))
             least = c.predicted_us;
     }

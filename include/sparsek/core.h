@@ -12,14 +12,28 @@
 #define SPK_API __attribute__((visibility("default")))
 #endif
 
+/* What makes a struct all zero, in both languages. */
+#ifdef __cplusplus
+#define SPK_ZERO \
+    {            \
+    }
+#else
+#define SPK_ZERO \
+    {            \
+        0        \
+    }
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /* The version of these headers; spk_version tells that of the library. */
 #define SPK_VERSION_MAJOR 0
-#define SPK_VERSION_MINOR 1
+#define SPK_VERSION_MINOR 2
 #define SPK_VERSION_PATCH 0
+/* As one number, to compare: 200 is 0.2.0, 10302 is 1.3.2. */
+#define SPK_VERSION_NUMBER (SPK_VERSION_MAJOR * 10000 + SPK_VERSION_MINOR * 100 + SPK_VERSION_PATCH)
 
 /* First initialiser of every struct that a caller fills in: (spk_spmm){SPK_SIZED(spk_spmm), .n = 512}. It sets struct_size, and what else
  * says which struct it is. In C++ spk_sized<spk_spmm>(), below, makes the struct. */
@@ -29,11 +43,14 @@ extern "C" {
 #define SPK_SIZED_spk_device_entry sizeof(spk_device_entry)
 #define SPK_SIZED_spk_library_info sizeof(spk_library_info)
 #define SPK_SIZED_spk_bsr_indices sizeof(spk_bsr_indices)
+#define SPK_SIZED_spk_deferred_indices sizeof(spk_deferred_indices)
 #define SPK_SIZED_spk_pattern_info sizeof(spk_pattern_info)
 
 /* Library version as "major.minor.patch", and the source revision it was built from ("unknown" outside a checkout).
  * Static strings. */
 SPK_API const char *spk_version(void);
+/* The library's version as SPK_VERSION_NUMBER counts. */
+SPK_API int spk_version_number(void);
 SPK_API const char *spk_commit(void);
 
 /* ------------------------------------------------------------------------------------------------ status */
@@ -77,8 +94,8 @@ typedef enum spk_dtype {
 typedef enum spk_layout { SPK_ROW_MAJOR = 0, SPK_COL_MAJOR = 1 } spk_layout;
 /* Whether a matrix takes part as it is, or transposed. */
 typedef enum spk_trans { SPK_NO_TRANS = 0, SPK_TRANS = 1 } spk_trans;
-/* The type of indices: int32_t or int64_t. */
-typedef enum spk_index_type { SPK_I32 = 0, SPK_I64 = 1 } spk_index_type;
+/* The type of indices: int32_t or int64_t. No value but 0 is one of spk_dtype, so that a dtype in its place is refused. */
+typedef enum spk_index_type { SPK_INDEX_I32 = 0, SPK_INDEX_I64 = 64 } spk_index_type;
 /* Whose memory a pointer is of: the host's, or the context's device's. */
 typedef enum spk_memory { SPK_HOST = 0, SPK_DEVICE = 1 } spk_memory;
 /* The operations. */
@@ -173,8 +190,8 @@ typedef struct spk_context_options {
 SPK_API spk_status spk_context_create(const spk_context_options *options, spk_context **context);
 SPK_API void spk_context_destroy(spk_context **context);
 
-/* The message of the last call that failed on this context in this thread ("" if none); context NULL: of context creation.
- * Valid until this thread's next failing call. */
+/* The message of the last call that failed on this context in this thread ("" if none); context NULL: of the last one that has no context:
+ * of spk_context_create, and of calls on tables, reports and devices. Valid until this thread's next failing call. */
 SPK_API const char *spk_last_error(const spk_context *context);
 
 /* Asks running tuning on this context to stop at the next sample, where it keeps what was measured, and spk_matrix_write to stop
@@ -201,7 +218,7 @@ typedef struct spk_device_info {
 } spk_device_info;
 
 /* Strings live as long as the context. */
-SPK_API spk_status spk_context_device(spk_context *context, spk_device_info *info);
+SPK_API spk_status spk_context_get_device(spk_context *context, spk_device_info *info);
 
 /* A device of this machine, as spk_device_list tells it. */
 typedef struct spk_device_entry {
@@ -229,7 +246,7 @@ typedef struct spk_library_info {
 /* The vendor libraries sparsek looks for on the context's kind of device, index in [0, spk_library_count). Strings live as long as the
  * context. */
 SPK_API int spk_library_count(const spk_context *context);
-SPK_API spk_status spk_context_library(spk_context *context, int index, spk_library_info *info);
+SPK_API spk_status spk_context_get_library(spk_context *context, int index, spk_library_info *info);
 
 /* ------------------------------------------------------------------------------------------------ memory */
 
@@ -257,6 +274,14 @@ SPK_API spk_status spk_cast_values(spk_context *context, spk_dtype to_dtype, voi
 /* Where the blocks of a matrix are; immutable. It belongs to the context that made it: calls on another context refuse it. */
 typedef struct spk_pattern spk_pattern;
 
+/* Indices that a stream of the device is still to write, and what is known of them before. */
+typedef struct spk_deferred_indices {
+    size_t struct_size;
+    void *stream;        /* a CUstream on which what writes the arrays comes before; the plans run on it, or after what is on it now */
+    int64_t longest_row; /* blocks of the longest row, about; 0: the mean. This and the next two decide the class of problems */
+    double row_spread, row_overlap; /* what spk_pattern_info would say, about */
+} spk_deferred_indices;
+
 /* Where the stored blocks are (BSR). rows x cols is the logical size and need not be a multiple of the block; there are
  * ceil(rows / block_rows) block rows. Block row i holds the blocks row_offsets[i] .. row_offsets[i+1]-1; col_indices are block
  * columns, strictly increasing within a block row (see spk_matrix_canonicalize otherwise). */
@@ -270,13 +295,9 @@ typedef struct spk_bsr_indices {
     spk_index_type index_type;
     /* SPK_HOST; SPK_DEVICE: both arrays lie in the memory of the context's device, and what writes them is done, or deferred */
     spk_memory index_memory;
-    /* with SPK_DEVICE, 1: the work on the indices is put on `stream`, and nothing waits for it; see below. 0 on a CPU */
-    int deferred;
-    /* with deferred: a CUstream on which what writes the arrays comes before; the plans run on it, or after what is on it now */
-    void *stream;
-    /* with deferred: blocks of the longest row, about; 0: the mean. This and the next two decide the class of problems */
-    int64_t longest_row;
-    double row_spread, row_overlap; /* with deferred: what spk_pattern_info would say, about */
+    /* with SPK_DEVICE on a GPU: what writes the arrays may not be done yet, nothing waits for it, and the work on them is put on a stream;
+     * see below. NULL: it is done */
+    const spk_deferred_indices *deferred;
 } spk_bsr_indices;
 
 /* Validates in O(nnzb), copies and inspects the indices; the arrays may be freed afterwards.

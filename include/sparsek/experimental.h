@@ -52,7 +52,7 @@ typedef struct spk_operation_info {
 /* The table of operations, index in [0, spk_operation_count). The functions below take an operation of it, and an index in
  * [0, info.field_count) and so on. */
 SPK_API int spk_operation_count(void);
-SPK_API spk_status spk_operation_get(int index, spk_operation_info *info);
+SPK_API spk_status spk_operation_get_info(int index, spk_operation_info *info);
 
 /* What a field of a problem is, and with that the type of the member. */
 typedef enum spk_field_kind {
@@ -71,7 +71,8 @@ typedef enum spk_field_kind {
     SPK_FIELD_HEADS = 13,       /* int64_t: matrices in an item of `operand`, and of those that are to be like it; 0: 1 */
     SPK_FIELD_HEAD_STRIDE = 14, /* int64_t: of `operand`, from one head of an item to the next */
     SPK_FIELD_COUNT = 15,       /* int64_t: a number of something else, >= 0 */
-    SPK_FIELD_SCALE = 16        /* spk_scale: the tile of `operand` that a scale factor covers */
+    SPK_FIELD_SCALE = 16,       /* spk_scale: the tile of `operand` that a scale factor covers */
+    SPK_FIELD_PROMISE = 17      /* int: 1: what the caller promises of the arrays' numbers; it changes no result */
 } spk_field_kind;
 
 /* A field of a problem: a member of its struct, what it means, what it may be. */
@@ -92,7 +93,7 @@ typedef struct spk_field_info {
 } spk_field_info;
 
 /* A field of an operation, index in [0, spk_operation_info.field_count). */
-SPK_API spk_status spk_operation_field(spk_operation operation, int index, spk_field_info *info);
+SPK_API spk_status spk_operation_get_field(spk_operation operation, int index, spk_field_info *info);
 
 /* Where a size's value comes from. */
 typedef enum spk_size_source {
@@ -114,7 +115,7 @@ typedef struct spk_size_info {
 } spk_size_info;
 
 /* A size of an operation, index in [0, spk_operation_info.size_count). */
-SPK_API spk_status spk_operation_size(spk_operation operation, int index, spk_size_info *info);
+SPK_API spk_status spk_operation_get_size(spk_operation operation, int index, spk_size_info *info);
 
 /* What a run does with an operand. */
 typedef enum spk_role {
@@ -133,12 +134,12 @@ typedef struct spk_operand_info {
     spk_role role;
     int scalar;        /* of SPK_ROLE_IN_SCALED: index of that scalar; else -1 */
     int is_values;     /* 1: it has an element for each of the pattern's blocks' */
-    int may_be_static; /* 1: spk_tune_options.static_values promises that it stays as it is */
+    int may_be_static; /* 1: the problem's static_values promises that it stays as it is */
     uint64_t may_be;   /* of an output: bit i: it may be the same array as operand i */
 } spk_operand_info;
 
 /* An operand of an operation, index in [0, spk_operation_info.operand_count). */
-SPK_API spk_status spk_operation_operand(spk_operation operation, int index, spk_operand_info *info);
+SPK_API spk_status spk_operation_get_operand(spk_operation operation, int index, spk_operand_info *info);
 
 /* A scalar of an operation: a number of type double in its arguments. */
 typedef struct spk_scalar_info {
@@ -150,7 +151,7 @@ typedef struct spk_scalar_info {
 } spk_scalar_info;
 
 /* A scalar of an operation, index in [0, spk_operation_info.scalar_count). */
-SPK_API spk_status spk_operation_scalar(spk_operation operation, int index, spk_scalar_info *info);
+SPK_API spk_status spk_operation_get_scalar(spk_operation operation, int index, spk_scalar_info *info);
 
 enum { SPK_MOST_SIZES = 8 };
 
@@ -160,7 +161,7 @@ typedef struct spk_problem_info {
     spk_operation operation;
     spk_dtype compute;             /* of the sums */
     int64_t items;                 /* of the batch, >= 1; groups, where there are any */
-    int64_t sizes[SPK_MOST_SIZES]; /* in the order of spk_operation_size */
+    int64_t sizes[SPK_MOST_SIZES]; /* in the order of spk_operation_get_size */
     double flops;                  /* of stored blocks, of all items */
     double dense_flops;            /* had nothing been left out */
     double bytes;                  /* that a run must read and write once */
@@ -184,12 +185,12 @@ typedef struct spk_array_info {
     int64_t head_stride; /* elements from one of them to the next; 0: there is one */
 } spk_array_info;
 
-/* How an operand of a problem lies, by its index (spk_operation_operand). */
-SPK_API spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
-                                     spk_array_info *info);
+/* How an operand of a problem lies, by its index (spk_operation_get_operand). */
+SPK_API spk_status spk_problem_get_array(spk_context *context, const spk_pattern *pattern, const void *problem, int operand,
+                                         spk_array_info *info);
 
 /* Fills an operand of a problem, in host memory, with numbers that it may hold: offsets are uneven and end at the whole size; others are
- * as spk_fill_random makes them, in the whole of what it occupies. `out` has the elements of spk_problem_array. */
+ * as spk_fill_random makes them, in the whole of what it occupies. `out` has the elements of spk_problem_get_array. */
 SPK_API spk_status spk_problem_fill(spk_context *context, const spk_pattern *pattern, const void *problem, int operand, uint64_t seed,
                                     void *out);
 

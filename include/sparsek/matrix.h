@@ -31,7 +31,7 @@ typedef struct spk_matrix_desc {
     spk_layout layout;              /* dense: of the array; BSR: inside a block */
     int64_t ld;                     /* dense; 0: tight */
     int64_t nnz;                    /* stored entries (COO, CSR) or stored blocks (BSR); dense: rows * cols */
-    spk_index_type index_type;      /* what the library hands out is always SPK_I64 */
+    spk_index_type index_type;      /* what the library hands out is always SPK_INDEX_I64 */
     const void *row_offsets;        /* CSR: rows + 1; BSR: block rows + 1 */
     const void *row_indices;        /* COO */
     const void *col_indices;        /* COO, CSR: columns; BSR: block columns */

@@ -71,6 +71,9 @@ typedef struct spk_spmm {
      * one for all */
     int64_t stride_r, stride_p;
     spk_scale scale_a, scale_b; /* of op(A) and of B */
+    int assume_finite;          /* a promise: B holds no inf or NaN. Kernels that multiply filled-in zeros may win then */
+    /* a promise: values change only through spk_plan_update_values, so that packing them once is free. With stride_a, all items' values */
+    int static_values;
 } spk_spmm;
 
 /* The arrays of one run of SpMM, and its scalars. */
@@ -80,19 +83,19 @@ typedef struct spk_spmm_args {
     int reserved;            /* 0 */
     const void *values; /* nnzb * block_rows * block_cols elements, in the order of col_indices; the overhang of edge blocks is ignored */
     const void *b;
-    const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
-    void *d;              /* shares no element with an input but c and residual, nor with preact. See below */
-    const void *bias;     /* with bias */
-    const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
-    void *preact;         /* with keep_preact */
-    double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
-    double beta;          /* finite with use_c; 0 never reads c */
+    const void *c;                 /* with use_c; may equal d (then ldc must equal ldd) */
+    void *d;                       /* shares no element with an input but c and residual, nor with preact. See below */
+    const void *bias;              /* with bias */
+    const void *residual;          /* with residual; may equal d (then ldr must equal ldd) */
+    void *preact;                  /* with keep_preact */
+    const void *scale_a, *scale_b; /* with scale_a, scale_b of the problem: float32 */
+    double alpha;                  /* finite. 1 is not the default of a zeroed struct: spk_spmm_args_make sets it */
+    double beta;                   /* finite with use_c; 0 never reads c */
     /* NULL: the plan's own. On the CPU for one thread at a time, a second one meanwhile allocates; on a GPU one for each stream. The bytes
      * of it that the plan needs are shared with no array of the run */
     void *workspace;
     size_t workspace_bytes;
-    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
-    const void *scale_a, *scale_b; /* with scale_a, scale_b of the problem: float32 */
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_spmm_args;
 
 /* Arrays that share no element may interleave, such as B and D as columns 0..1 and 2..3 of one row-major array. It is known of arrays with
@@ -109,7 +112,7 @@ typedef struct spk_spmm_args {
 typedef struct spk_sddmm {
     size_t struct_size;
     spk_operation operation; /* SPK_SDDMM */
-    int reserved;            /* 0 */
+    int assume_finite;       /* a promise: X and Y hold no inf or NaN; see spk_spmm */
     int64_t k;               /* columns of X and rows of Y, >= 0 */
     spk_dtype dtype_x;       /* default: SPK_F32 */
     spk_dtype dtype_y;       /* default: dtype_x */
@@ -131,14 +134,14 @@ typedef struct spk_sddmm_args {
     int reserved;            /* 0 */
     const void *x;
     const void *y;
-    const void *c;   /* with use_c; may equal d */
-    void *d;         /* shares no element with an input but c; see spk_spmm_args */
-    double alpha;    /* finite; 1 is NOT the default of a zeroed struct: set it */
-    double beta;     /* finite with use_c; 0 never reads c */
-    void *workspace; /* as in spk_spmm_args */
-    size_t workspace_bytes;
-    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
+    const void *c;                 /* with use_c; may equal d */
+    void *d;                       /* shares no element with an input but c; see spk_spmm_args */
     const void *scale_x, *scale_y; /* with scale_x, scale_y of the problem: float32 */
+    double alpha;                  /* finite. 1 is not the default of a zeroed struct: spk_sddmm_args_make sets it */
+    double beta;                   /* finite with use_c; 0 never reads c */
+    void *workspace;               /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_sddmm_args;
 
 /* ------------------------------------------------------------------------------------------------ GEMM */
@@ -176,6 +179,8 @@ typedef struct spk_gemm {
     int64_t stride_r, stride_p;
     int64_t groups;             /* pieces that the product is cut into along group_axis; 0: none. See below */
     spk_scale scale_a, scale_b; /* of op(A) and op(B). Along the axis that groups cut a factor is of one element, or of all */
+    int assume_finite;          /* a promise: A, B and bias hold no inf or NaN; see spk_spmm */
+    int reserved;               /* 0 */
 } spk_gemm;
 
 /* Groups: the product is cut along an axis at args.offsets, `groups` int32 (on the context's device, like all arrays): where each group
@@ -197,18 +202,18 @@ typedef struct spk_gemm_args {
     int reserved;            /* 0 */
     const void *a;
     const void *b;
-    const void *c;        /* with use_c; may equal d (then ldc must equal ldd) */
-    void *d;              /* shares no element with an input but c and residual, nor with preact; see spk_spmm_args */
-    const void *bias;     /* with bias */
-    const void *residual; /* with residual; may equal d (then ldr must equal ldd) */
-    void *preact;         /* with keep_preact */
-    const void *offsets;  /* with groups */
-    double alpha;         /* finite; 1 is NOT the default of a zeroed struct: set it */
-    double beta;          /* finite with use_c; 0 never reads c */
-    void *workspace;      /* as in spk_spmm_args */
-    size_t workspace_bytes;
-    void *stream;                  /* of spk_compute; spk_run takes its own and ignores this one */
+    const void *c;                 /* with use_c; may equal d (then ldc must equal ldd) */
+    void *d;                       /* shares no element with an input but c and residual, nor with preact; see spk_spmm_args */
+    const void *bias;              /* with bias */
+    const void *residual;          /* with residual; may equal d (then ldr must equal ldd) */
+    void *preact;                  /* with keep_preact */
+    const void *offsets;           /* with groups */
     const void *scale_a, *scale_b; /* with scale_a, scale_b of the problem: float32 */
+    double alpha;                  /* finite. 1 is not the default of a zeroed struct: spk_gemm_args_make sets it */
+    double beta;                   /* finite with use_c; 0 never reads c */
+    void *workspace;               /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_gemm_args;
 
 /* ------------------------------------------------------------------------------------------------ attention */
@@ -266,7 +271,7 @@ typedef struct spk_attention {
     int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;
     int64_t sequences;        /* packed one behind the other; 0: none */
     int key_lengths;          /* 1: args.key_ends says how many keys each item has; sequences have them anyhow */
-    int reserved;             /* 0 */
+    int assume_finite;        /* a promise: V holds no inf or NaN, not in rows either that no query sees */
     int64_t page_keys, pages; /* rows of a page of K and V, pages in all; 0: K and V are no pages */
     int64_t tiles;            /* of bits, for some of the pattern's blocks; 0: none */
 } spk_attention;
@@ -279,19 +284,19 @@ typedef struct spk_attention_args {
     const void *q;
     const void *k;
     const void *v;
-    void *o;         /* shares no element with an input, nor with lse */
-    void *lse;       /* with want_lse: queries numbers for each head, f32 (f64 for f64) */
-    double scale;    /* finite; 1 / sqrt(depth) is NOT the default of a zeroed struct: set it */
-    double softcap;  /* finite; with soft_cap. 0: none */
-    void *workspace; /* as in spk_spmm_args */
-    size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    void *o;   /* shares no element with an input, nor with lse */
+    void *lse; /* with want_lse: queries numbers for each head, f32 (f64 for f64) */
     /* int32, see spk_attention */
     const void *query_ends;   /* with sequences */
     const void *key_ends;     /* with sequences or key_lengths */
     const void *page_table;   /* with page_keys */
     const void *tile_numbers; /* with tiles */
     const void *tile_bits;    /* with tiles */
+    double scale;    /* finite; usually 1 / sqrt(depth), which is not the default of a zeroed struct: see spk_attention_args_make */
+    double softcap;  /* finite; with soft_cap. 0: none */
+    void *workspace; /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_attention_args;
 
 /* Gradients of attention: from O, LSE and the gradient of a loss with respect to O, those with respect to Q, K and V. With the scores
@@ -327,7 +332,7 @@ typedef struct spk_attention_backward {
     int64_t stride_grad_o, stride_grad_lse, stride_grad_q, stride_grad_k, stride_grad_v;
     int64_t sequences;
     int key_lengths;
-    int reserved; /* 0 */
+    int assume_finite; /* a promise: no array that is read holds inf or NaN, in rows either that take no part (LSE may be -infinity) */
     int64_t tiles;
 } spk_attention_backward;
 
@@ -346,17 +351,69 @@ typedef struct spk_attention_backward_args {
     void *grad_q;         /* the three share no element with an input, nor with one another */
     void *grad_k;
     void *grad_v;
-    double scale;    /* as attention had it */
-    double softcap;  /* likewise; with soft_cap */
-    void *workspace; /* as in spk_spmm_args */
-    size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
     /* int32, see spk_attention */
     const void *query_ends;   /* with sequences */
     const void *key_ends;     /* with sequences or key_lengths */
     const void *tile_numbers; /* with tiles */
     const void *tile_bits;    /* with tiles */
+    double scale;             /* as attention had it */
+    double softcap;           /* likewise; with soft_cap */
+    void *workspace;          /* as in spk_spmm_args */
+    size_t workspace_bytes;
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_attention_backward_args;
+
+/* ------------------------------------------------------------------------------------------------ arguments to begin with */
+
+/* Arguments of a run of SpMM with alpha = 1, beta = 0 and no arrays yet. */
+static inline spk_spmm_args spk_spmm_args_make(void)
+{
+    spk_spmm_args args = SPK_ZERO;
+    args.struct_size = sizeof args;
+    args.operation = SPK_SPMM;
+    args.alpha = 1;
+    return args;
+}
+
+/* The same of SDDMM. */
+static inline spk_sddmm_args spk_sddmm_args_make(void)
+{
+    spk_sddmm_args args = SPK_ZERO;
+    args.struct_size = sizeof args;
+    args.operation = SPK_SDDMM;
+    args.alpha = 1;
+    return args;
+}
+
+/* The same of a dense product. */
+static inline spk_gemm_args spk_gemm_args_make(void)
+{
+    spk_gemm_args args = SPK_ZERO;
+    args.struct_size = sizeof args;
+    args.operation = SPK_GEMM;
+    args.alpha = 1;
+    return args;
+}
+
+/* Arguments of a run of attention with this scale of the scores, usually 1 / sqrt(depth). */
+static inline spk_attention_args spk_attention_args_make(double scale)
+{
+    spk_attention_args args = SPK_ZERO;
+    args.struct_size = sizeof args;
+    args.operation = SPK_ATTENTION;
+    args.scale = scale;
+    return args;
+}
+
+/* The same of the gradients of attention. */
+static inline spk_attention_backward_args spk_attention_backward_args_make(double scale)
+{
+    spk_attention_backward_args args = SPK_ZERO;
+    args.struct_size = sizeof args;
+    args.operation = SPK_ATTENTION_BACKWARD;
+    args.scale = scale;
+    return args;
+}
 
 #ifdef __cplusplus
 }

@@ -56,10 +56,8 @@ typedef struct spk_tune_options {
     double budget_s;      /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
     /* largest norm-wise relative error of a candidate's first output, and in proportion of its others; 0: from the dtype and K */
     double tolerance;
-    int assume_finite; /* B holds no inf or NaN: candidates that multiply filled-in zeros may win */
-    /* of SpMM: values change only through spk_plan_update_values: packing them once is free. With stride_a, all items' values */
-    int static_values;
     int fresh;           /* tune again though the class is known */
+    int reserved;        /* 0 */
     const char *only;    /* comma-separated kernel names, NULL: all */
     const char *exclude; /* comma-separated kernel names */
     /* a pinned candidate, as spk_plan_choice prints it: bound without measuring, and on a GPU without a proof where none can be had. A
@@ -75,8 +73,8 @@ typedef struct spk_tune_options {
 typedef struct spk_plan spk_plan;
 
 /* A problem is the struct of its operation (spk_spmm, spk_sddmm, spk_gemm), which begins with its size and its operation; so are the
- * arguments of a run. The calls that take them as const void * are for every operation; spk_plan_spmm and its like, at the end of this
- * header, are the same with the struct's type. pattern is what the operation's struct says of it; NULL where it has none.
+ * arguments of a run. The calls that take them as const void * are for every operation; spk_plan_create_spmm and its like, at the end of
+ * this header, are the same with the struct's type. pattern is what the operation's struct says of it; NULL where it has none.
  *
  * Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
  * options may be NULL. The plan keeps the pattern alive.
@@ -94,7 +92,7 @@ SPK_API void spk_plan_destroy(spk_plan **plan);
  * without a workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on
  * another stream. A plan that needs no measuring may be made during the capture, too: what that does on the device is no part of the
  * graph. */
-SPK_API spk_status spk_run(const spk_plan *plan, const void *args, void *stream);
+SPK_API spk_status spk_plan_run(const spk_plan *plan, const void *args, void *stream);
 
 /* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
  * values; runs ignore args->values then. The array itself must stay until the next update or the plan's end. Not concurrent
@@ -131,8 +129,8 @@ SPK_API spk_status spk_compute(spk_context *context, spk_pattern *pattern, const
 
 /* The oracle: plain loops, accumulated in float64 (wider for float64 inputs), not rounded to the output's dtype. All arrays are host
  * arrays, whatever the context's device; those of outputs and the workspace are not used.
- * operand is an output, by its index (spk_operation_operand), or SPK_FIRST_OUTPUT. Computes rows[0..row_count) of it (all where rows is
- * NULL) into out, row-major [row_count, columns]. Rows and columns are those of spk_problem_array; of a batch, row r of item i is
+ * operand is an output, by its index (spk_operation_get_operand), or SPK_FIRST_OUTPUT. Computes rows[0..row_count) of it (all where rows is
+ * NULL) into out, row-major [row_count, columns]. Rows and columns are those of spk_problem_get_array; of a batch, row r of item i is
  * i * rows + r. D of SDDMM is taken as a matrix with a row for each row of a block, in the order of values (column-major blocks: for each
  * column): nnzb * block_rows rows of block_cols elements (nnzb * block_cols rows of block_rows).
  * magnitude (may be NULL) gets the scale of each element's rounding error: of products the sum of absolute values of all terms, times 1.13
@@ -167,7 +165,7 @@ typedef struct spk_kernel_info {
 
 /* The table of kernels, index in [0, spk_kernel_count). Static strings. */
 SPK_API int spk_kernel_count(void);
-SPK_API spk_status spk_kernel_get(int index, spk_kernel_info *info);
+SPK_API spk_status spk_kernel_get_info(int index, spk_kernel_info *info);
 
 /* How a candidate fared. */
 typedef enum spk_candidate_status {
@@ -220,31 +218,29 @@ typedef enum spk_provisional {
 typedef struct spk_report_info {
     size_t struct_size;
     int candidate_count;
-    int chosen;            /* index, or -1 */
-    int from_store;        /* 1: the stored evidence, nothing was measured */
+    int chosen;     /* index, or -1 */
+    int from_store; /* 1: the stored evidence, nothing was measured */
+    int foreign;    /* 1: the evidence is another class's; its times are not this problem's, and give no rates of it */
+    /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
+    spk_provisional provisional;
+    int reserved;
     double tuning_s;       /* spent (then, when from the store) */
     int64_t measured_at;   /* seconds since 1970-01-01 UTC; 0: never */
     const char *class_key; /* the class of problems this evidence is for */
     const char *summary;   /* one paragraph: why the chosen one won */
-    /* 1: the measuring was interrupted, and candidates are undecided; the next tuning of the class goes on with them */
-    int interrupted;
-    /* of this evidence. In the store nothing provisional replaces what is finished, with options->fresh neither */
-    spk_provisional provisional;
     /* what decides where nothing was measured of the class: "nearest class, of n=64", "from the bundle, of NVIDIA H200", "from the cost
      * model, ...", "tried in place: 12 runs in turn so far"; NULL: its own evidence */
     const char *origin;
-    int foreign; /* 1: the evidence is another class's; its times are not this problem's, and give no rates of it */
-    int reserved;
 } spk_report_info;
 
 /* The report as a whole, and one of its candidates, index in [0, spk_report_info.candidate_count). Strings live as long as the report. */
 SPK_API spk_status spk_report_get_info(const spk_report *report, spk_report_info *info);
-SPK_API spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info);
+SPK_API spk_status spk_report_get_candidate(const spk_report *report, int index, spk_candidate_info *info);
 SPK_API void spk_report_destroy(spk_report **report);
 
 /* What a plan would find in the table, nothing run: every candidate of every row, applicable or not, with the model's time. */
-SPK_API spk_status spk_list(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
-                            spk_report **report);
+SPK_API spk_status spk_list_candidates(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                                       spk_report **report);
 
 /* Tunes as spk_plan_create does (stored evidence where the class is known and options->fresh is 0) and tells. On
  * SPK_ERR_INTERRUPTED the report is written too if anything was measured. */
@@ -271,8 +267,8 @@ typedef struct spk_race_options {
  * then meet in interleaved rounds. One report entry a row. Dense is the yardstick. A row that is expected to be far too slow to win is left
  * out where its runs would take seconds, or much of a given budget (race->all, and options->only for the rows it names, have them run).
  * With options->budget_s a race takes that long, or up to twice as long; on a busy machine it may take longer, and tells so. */
-SPK_API spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
-                            const spk_race_options *race, spk_report **report);
+SPK_API spk_status spk_race_kernels(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                                    const spk_race_options *race, spk_report **report);
 
 /* ------------------------------------------------------------------------------------------------ store */
 
@@ -319,62 +315,104 @@ SPK_API spk_status spk_store_clear(spk_context *context, int64_t *removed);
 /* The calls above for one operation each, so that the compiler checks the structs. */
 
 /* spk_plan_create of SpMM. */
-static inline spk_status spk_plan_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_tune_options *options,
-                                       spk_plan **plan)
+static inline spk_status spk_plan_create_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem,
+                                              const spk_tune_options *options, spk_plan **plan)
 {
     return spk_plan_create(context, pattern, problem, options, plan);
 }
 
-/* spk_run of SpMM. */
-static inline spk_status spk_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
+/* spk_plan_run of SpMM. */
+static inline spk_status spk_plan_run_spmm(const spk_plan *plan, const spk_spmm_args *args, void *stream)
 {
-    return spk_run(plan, args, stream);
+    return spk_plan_run(plan, args, stream);
 }
 
 /* spk_compute of SpMM. */
-static inline spk_status spk_matmul(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
-                                    const spk_tune_options *options)
+static inline spk_status spk_compute_spmm(spk_context *context, spk_pattern *pattern, const spk_spmm *problem, const spk_spmm_args *args,
+                                          const spk_tune_options *options)
 {
     return spk_compute(context, pattern, problem, args, options);
 }
 
 /* spk_plan_create of SDDMM. */
-static inline spk_status spk_plan_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
-                                        const spk_tune_options *options, spk_plan **plan)
+static inline spk_status spk_plan_create_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
+                                               const spk_tune_options *options, spk_plan **plan)
 {
     return spk_plan_create(context, pattern, problem, options, plan);
 }
 
-/* spk_run of SDDMM. */
-static inline spk_status spk_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream)
+/* spk_plan_run of SDDMM. */
+static inline spk_status spk_plan_run_sddmm(const spk_plan *plan, const spk_sddmm_args *args, void *stream)
 {
-    return spk_run(plan, args, stream);
+    return spk_plan_run(plan, args, stream);
 }
 
 /* spk_compute of SDDMM. */
-static inline spk_status spk_matmul_sampled(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem,
-                                            const spk_sddmm_args *args, const spk_tune_options *options)
+static inline spk_status spk_compute_sddmm(spk_context *context, spk_pattern *pattern, const spk_sddmm *problem, const spk_sddmm_args *args,
+                                           const spk_tune_options *options)
 {
     return spk_compute(context, pattern, problem, args, options);
 }
 
 /* spk_plan_create of a dense product. */
-static inline spk_status spk_plan_gemm(spk_context *context, const spk_gemm *problem, const spk_tune_options *options, spk_plan **plan)
+static inline spk_status spk_plan_create_gemm(spk_context *context, const spk_gemm *problem, const spk_tune_options *options,
+                                              spk_plan **plan)
 {
     return spk_plan_create(context, NULL, problem, options, plan);
 }
 
-/* spk_run of a dense product. */
-static inline spk_status spk_run_gemm(const spk_plan *plan, const spk_gemm_args *args, void *stream)
+/* spk_plan_run of a dense product. */
+static inline spk_status spk_plan_run_gemm(const spk_plan *plan, const spk_gemm_args *args, void *stream)
 {
-    return spk_run(plan, args, stream);
+    return spk_plan_run(plan, args, stream);
 }
 
 /* spk_compute of a dense product. */
-static inline spk_status spk_matmul_dense(spk_context *context, const spk_gemm *problem, const spk_gemm_args *args,
+static inline spk_status spk_compute_gemm(spk_context *context, const spk_gemm *problem, const spk_gemm_args *args,
                                           const spk_tune_options *options)
 {
     return spk_compute(context, NULL, problem, args, options);
+}
+
+/* spk_plan_create of attention; pattern: a mask, or NULL. */
+static inline spk_status spk_plan_create_attention(spk_context *context, spk_pattern *pattern, const spk_attention *problem,
+                                                   const spk_tune_options *options, spk_plan **plan)
+{
+    return spk_plan_create(context, pattern, problem, options, plan);
+}
+
+/* spk_plan_run of attention. */
+static inline spk_status spk_plan_run_attention(const spk_plan *plan, const spk_attention_args *args, void *stream)
+{
+    return spk_plan_run(plan, args, stream);
+}
+
+/* spk_compute of attention. */
+static inline spk_status spk_compute_attention(spk_context *context, spk_pattern *pattern, const spk_attention *problem,
+                                               const spk_attention_args *args, const spk_tune_options *options)
+{
+    return spk_compute(context, pattern, problem, args, options);
+}
+
+/* spk_plan_create of the gradients of attention; pattern: a mask, or NULL. */
+static inline spk_status spk_plan_create_attention_backward(spk_context *context, spk_pattern *pattern,
+                                                            const spk_attention_backward *problem, const spk_tune_options *options,
+                                                            spk_plan **plan)
+{
+    return spk_plan_create(context, pattern, problem, options, plan);
+}
+
+/* spk_plan_run of the gradients of attention. */
+static inline spk_status spk_plan_run_attention_backward(const spk_plan *plan, const spk_attention_backward_args *args, void *stream)
+{
+    return spk_plan_run(plan, args, stream);
+}
+
+/* spk_compute of the gradients of attention. */
+static inline spk_status spk_compute_attention_backward(spk_context *context, spk_pattern *pattern, const spk_attention_backward *problem,
+                                                        const spk_attention_backward_args *args, const spk_tune_options *options)
+{
+    return spk_compute(context, pattern, problem, args, options);
 }
 
 #ifdef __cplusplus

@@ -38,7 +38,7 @@ def __getattr__(name: str) -> _Any:
 
 
 _imports.watch()
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "BSR",
     "BlockMask",

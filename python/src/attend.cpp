@@ -321,7 +321,6 @@ AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optio
     args.lse = call.lse.const_data_ptr();
     args.grad_o = call.grad_o.const_data_ptr();
     args.grad_lse = call.grad_lse ? call.grad_lse->const_data_ptr() : nullptr;
-    call.assume_finite = attend.assume_finite;
     call.attend = std::move(attend);
     return call;
 }

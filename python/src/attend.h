@@ -34,7 +34,6 @@ struct Attend {
     spk_attention_args args = {};
     std::vector<int64_t> out_sizes, lse_sizes;
     int32_t dtype = 0, lse_dtype = 0;
-    bool assume_finite = false;
     int64_t row_dim = 2; /* of O: where its rows are */
     const std::shared_ptr<Device> &device() const { return on; }
     spk_pattern *handle() const { return mask ? mask->handle : nullptr; }
@@ -49,7 +48,6 @@ struct AttendBackward {
     std::optional<Tensor> grad_lse;
     spk_attention_backward problem = {};
     spk_attention_backward_args args = {};
-    bool assume_finite = false;
     const std::shared_ptr<Device> &device() const { return attend.on; }
     spk_pattern *handle() const { return attend.handle(); }
     std::shared_ptr<const void> kept() const { return attend.kept(); }

@@ -38,7 +38,7 @@ template <typename Call> spk_plan *make_plan(const Call &call)
 {
     const Device &device = *call.device();
     const auto options = current_options();
-    spk_tune_options tune = tune_options(*options, call.assume_finite);
+    spk_tune_options tune = tune_options(*options);
     if (tune.unknown == SPK_UNKNOWN_IN_PLACE)
         tune.unknown = SPK_UNKNOWN_ESTIMATE; /* the calls before may have come to no decision yet */
     if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE &&
@@ -62,7 +62,7 @@ template <typename Call> spk_plan *pinned_plan(const Call &call)
 {
     const std::shared_ptr<const void> kept = call.kept();
     std::string key = key_of(kept.get());
-    key.append(reinterpret_cast<const char *>(&call.problem), sizeof call.problem).push_back(call.assume_finite ? 1 : 0);
+    key.append(reinterpret_cast<const char *>(&call.problem), sizeof call.problem);
     std::lock_guard<std::mutex> hold(plans().lock);
     auto found = plans().all.find(key);
     if (found != plans().all.end())
@@ -121,7 +121,7 @@ template <typename Call> void run_captured(const Call &call, decltype(Call::args
     const Tensor workspace = workspace_of(call.like(), plan);
     args.workspace_bytes = spk_plan_workspace_bytes(plan);
     args.workspace = args.workspace_bytes > 0 ? workspace.mutable_data_ptr() : nullptr;
-    call.device()->check(spk_run(plan, &args, args.stream));
+    call.device()->check(spk_plan_run(plan, &args, args.stream));
 }
 
 template void run_captured(const Multiply &call, spk_spmm_args args);

@@ -160,11 +160,11 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     }
     call.offsets = offsets;
     call.whole = flags & FLAG_WHOLE;
-    call.assume_finite = flags & FLAG_FINITE;
     call.dtype = scaling ? result_dtype(scaling->result) : result_dtype(a, flags);
     read_shapes(&call, a, b);
     p.dtype_d = library_dtype("a", call.dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.activation = static_cast<spk_activation>(flags >> FLAG_ACTIVATION_SHIFT & FLAG_ACTIVATION_MASK);
     p.layout_a = call.a.layout;
     p.layout_b = call.b.layout;

@@ -18,7 +18,6 @@ struct Dense {
     int32_t dtype = 0;  /* of the result */
     int64_t cut = -1;   /* the dimension of the result that has something behind the last group; -1: none */
     bool whole = false; /* nothing lies behind it */
-    bool assume_finite = false;
     const std::shared_ptr<Device> &device() const { return on; }
     spk_pattern *handle() const { return nullptr; }
     std::shared_ptr<const void> kept() const { return on; }

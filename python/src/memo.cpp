@@ -20,7 +20,6 @@ struct Entry {
     uint32_t threads = 0; /* of PyTorch: on the CPU they make the device */
     uint64_t generation = 0;
     int left = 0;
-    bool assume_finite = false;
 };
 
 Entry entries[SETS][WAYS];
@@ -73,7 +72,6 @@ bool fit(const Entry &entry, const Sight &sight, Known *known)
     known->out_sizes = dense.sizes;
     known->out_sizes[right ? dense.dim - 1 : 0] = m;
     known->out_dim = dense.dim;
-    known->assume_finite = entry.assume_finite;
     spk_spmm_args &a = known->args;
     a = spk_sized<spk_spmm_args>();
     a.values = values.data;
@@ -135,7 +133,6 @@ void record(const Multiply &call)
     made.threads = device.is_cuda() ? 0 : torch::stable::get_num_threads();
     made.generation = wanted_generation;
     made.left = LOOK_AGAIN;
-    made.assume_finite = call.assume_finite;
     PyGILState_STATE lock = PyGILState_Ensure();
     Entry *set = set_of(*sight), *place = nullptr;
     for (size_t way = 0; way < WAYS; way++)

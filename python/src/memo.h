@@ -39,7 +39,6 @@ struct Known {
     std::shared_ptr<Pattern> pattern;
     spk_spmm problem = {};
     spk_spmm_args args = {};
-    bool assume_finite = false;
     std::array<int64_t, 4> out_sizes = {};
     int64_t out_dim = 0;
 };

@@ -70,6 +70,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     spk_spmm &p = call->problem;
     p = spk_sized<spk_spmm>();
     p.n = b.cols;
+    p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_a = p.dtype_b = call->factors;
     p.dtype_d = library_dtype("values", call->dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
@@ -105,6 +106,7 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
     spk_sddmm &p = call->problem;
     p = spk_sized<spk_sddmm>();
     p.k = call->x.cols;
+    p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call->dtype);
     p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
     p.layout_x = call->x.layout;
@@ -168,7 +170,6 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     call.values = values_of(values);
     const int32_t dtype = dtype_of(values);
     call.dtype = scaling ? result_dtype(scaling->result) : dtype;
-    call.assume_finite = flags & FLAG_FINITE;
     const Shape shape = {rows, cols, call.values.block_rows, call.values.block_cols};
     check_indices(row_offsets, col_indices, values, "values", shape);
     if (call.values.nnzb != col_indices.numel())
@@ -243,7 +244,6 @@ Sample sample_of(const Matrix &x, const Matrix &y, std::vector<int64_t> lead, co
     call.out_sizes = std::move(lead);
     call.out_sizes.insert(call.out_sizes.end(), {col_indices.numel(), shape.block_rows, shape.block_cols});
     call.pattern = pattern_of(device_of(x.tensor), row_offsets, col_indices, shape, version);
-    call.assume_finite = flags & FLAG_FINITE;
     fill_problem(&call, flags, col_indices.numel() * shape.block_rows * shape.block_cols);
     return call;
 }

@@ -25,7 +25,6 @@ struct Multiply {
     std::vector<int64_t> out_sizes;
     int32_t dtype = 0;                     /* of the result */
     spk_dtype factors = SPK_DTYPE_DEFAULT; /* of values and dense */
-    bool assume_finite = false;
     const std::shared_ptr<Device> &device() const { return pattern->device; }
     spk_pattern *handle() const { return pattern->handle; }
     std::shared_ptr<const void> kept() const { return pattern; } /* what `problem` is of */
@@ -40,7 +39,6 @@ struct Sample {
     spk_sddmm_args args = {};
     std::vector<int64_t> out_sizes;
     int32_t dtype = 0;
-    bool assume_finite = false;
     const std::shared_ptr<Device> &device() const { return pattern->device; }
     spk_pattern *handle() const { return pattern->handle; }
     std::shared_ptr<const void> kept() const { return pattern; }

@@ -13,10 +13,10 @@ namespace {
 
 /* Calls with the options of the moment. Where a signal (Ctrl-C) has stopped the tuning, the product is done with what is known or
  * estimated, without measuring: the call ends well, and Python raises what the signal's handler raised as soon as it runs again. */
-template <typename Call> void call_library(const Device &device, bool assume_finite, const Call &call)
+template <typename Call> void call_library(const Device &device, const Call &call)
 {
     const auto options = current_options();
-    spk_tune_options tune = tune_options(*options, assume_finite);
+    spk_tune_options tune = tune_options(*options);
     spk_status status = call(&tune);
     if (status == SPK_ERR_INTERRUPTED) {
         spk_context_resume(device.context);
@@ -31,7 +31,7 @@ template <typename Call> void run_with(const Call &call, const decltype(Call::ar
     const Device &device = *call.device();
     if (is_capturing(device))
         return run_captured(call, args);
-    call_library(device, call.assume_finite,
+    call_library(device,
                  [&](const spk_tune_options *tune) { return spk_compute(device.context, call.handle(), &call.problem, &args, tune); });
 }
 
@@ -101,8 +101,8 @@ void run_known(const Known &known, void *d)
     args.d = d;
     see_mark(known.pattern->mark);
     const Pattern &pattern = *known.pattern;
-    call_library(*pattern.device, known.assume_finite, [&](const spk_tune_options *tune) {
-        return spk_matmul(pattern.device->context, pattern.handle, &known.problem, &args, tune);
+    call_library(*pattern.device, [&](const spk_tune_options *tune) {
+        return spk_compute_spmm(pattern.device->context, pattern.handle, &known.problem, &args, tune);
     });
 }
 

@@ -104,7 +104,7 @@ spk_operation_info operation_of(spk_operation operation)
 {
     spk_operation_info info = {};
     info.struct_size = sizeof info;
-    for (int i = 0; spk_operation_get(i, &info) == SPK_OK; i++)
+    for (int i = 0; spk_operation_get_info(i, &info) == SPK_OK; i++)
         if (info.operation == operation)
             return info;
     throw std::logic_error("an unknown operation");
@@ -128,7 +128,7 @@ struct Described {
     {
         spk_array_info info = {};
         info.struct_size = sizeof info;
-        device.check(spk_problem_array(device.context, pattern, problem, operand, &info));
+        device.check(spk_problem_get_array(device.context, pattern, problem, operand, &info));
         return info;
     }
 };
@@ -203,6 +203,7 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
     case SPK_FIELD_GROUPS:
     case SPK_FIELD_COUNT:
     case SPK_FIELD_REAL:
+    case SPK_FIELD_PROMISE:
         break;
     }
 }
@@ -222,7 +223,7 @@ void put_problem(Json &json, const Described &p)
     for (int i = 0; i < p.operation.size_count; i++) {
         spk_size_info size = {};
         size.struct_size = sizeof size;
-        p.device.check(spk_operation_size(id, i, &size));
+        p.device.check(spk_operation_get_size(id, i, &size));
         json.key(size.name).number(static_cast<double>(p.numbers.sizes[i]));
     }
     if (p.pattern != nullptr)
@@ -230,7 +231,7 @@ void put_problem(Json &json, const Described &p)
     for (int i = 0; i < p.operation.field_count; i++) {
         spk_field_info field = {};
         field.struct_size = sizeof field;
-        p.device.check(spk_operation_field(id, i, &field));
+        p.device.check(spk_operation_get_field(id, i, &field));
         put_field(json, p, field);
     }
 }
@@ -244,7 +245,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     device.check(spk_report_get_info(report, &info));
     spk_device_info facts = {};
     facts.struct_size = sizeof facts;
-    device.check(spk_context_device(device.context, &facts));
+    device.check(spk_context_get_device(device.context, &facts));
     Json json;
     json.open('{')
         .key("sparsek")
@@ -267,7 +268,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     json.key("problem").open('{');
     const Described described(device, call.handle(), &call.problem, call.problem.operation);
     put_problem(json, described);
-    json.key("assume_finite").number(call.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
+    json.key("assume_finite").number(call.problem.assume_finite).key("cache").string(warm ? "warm" : "cold").close('}');
     json.key("sentence").string(described.operation.sentence).key("flops").number(described.numbers.flops);
     json.key("dense_flops").number(described.numbers.dense_flops);
     json.key("chosen").number(info.chosen).key("from_store").number(info.from_store).key("tuning_s").number(info.tuning_s);
@@ -283,7 +284,7 @@ template <typename Call> std::string text_of_report(const Call &call, bool warm,
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {};
         candidate.struct_size = sizeof candidate;
-        device.check(spk_report_candidate(report, i, &candidate));
+        device.check(spk_report_get_candidate(report, i, &candidate));
         put_candidate(json, candidate);
     }
     json.close(']').close('}');
@@ -294,7 +295,7 @@ template <typename Call> std::string make_report(const Call &call, int64_t actio
 {
     const Device &device = *call.device();
     const auto options = current_options();
-    spk_tune_options o = tune_options(*options, call.assume_finite);
+    spk_tune_options o = tune_options(*options);
     spk_pattern *pattern = call.handle();
     spk_report *report = nullptr;
     spk_status status = SPK_OK;
@@ -308,10 +309,10 @@ template <typename Call> std::string make_report(const Call &call, int64_t actio
         status = spk_explain(device.context, pattern, &call.problem, &o, &report);
         break;
     case REPORT_LIST:
-        status = spk_list(device.context, pattern, &call.problem, &o, &report);
+        status = spk_list_candidates(device.context, pattern, &call.problem, &o, &report);
         break;
     case REPORT_RACE:
-        status = spk_race(device.context, pattern, &call.problem, &o, &racing, &report);
+        status = spk_race_kernels(device.context, pattern, &call.problem, &o, &racing, &report);
         break;
     default:
         status = spk_tune(device.context, pattern, &call.problem, &o, &report);

@@ -251,6 +251,7 @@ std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, con
         made->row_offsets = row_offsets;
         made->col_indices = col_indices;
     }
+    spk_deferred_indices waited_for = {};
     spk_bsr_indices indices = {};
     indices.struct_size = sizeof indices;
     indices.rows = shape.rows;
@@ -260,12 +261,13 @@ std::shared_ptr<Pattern> make_pattern(const std::shared_ptr<Device> &device, con
     indices.nnzb = col_indices.numel();
     indices.row_offsets = row_offsets.const_data_ptr();
     indices.col_indices = col_indices.const_data_ptr();
-    indices.index_type = row_offsets.element_size() == 8 ? SPK_I64 : SPK_I32;
+    indices.index_type = row_offsets.element_size() == 8 ? SPK_INDEX_I64 : SPK_INDEX_I32;
     if (device->is_cuda())
         indices.index_memory = SPK_DEVICE;
     if (deferred) { /* no longest row is given: the library takes the mean, which is right where all lists are of one length */
-        indices.deferred = 1;
-        indices.stream = device->stream();
+        waited_for.struct_size = sizeof waited_for;
+        waited_for.stream = device->stream();
+        indices.deferred = &waited_for;
     } else if (device->is_cuda())
         await_indices(*device);
     device->check(spk_pattern_create(device->context, &indices, &made->handle));
@@ -557,7 +559,7 @@ void forbid_tuning(int change)
     s.forbidden += change;
 }
 
-spk_tune_options tune_options(const Options &options, bool assume_finite)
+spk_tune_options tune_options(const Options &options)
 {
     spk_tune_options tune = {};
     tune.struct_size = sizeof tune;
@@ -565,7 +567,6 @@ spk_tune_options tune_options(const Options &options, bool assume_finite)
     tune.unknown = static_cast<spk_unknown>(options.unknown);
     tune.cache = options.warm ? SPK_WARM : SPK_COLD;
     tune.budget_s = options.budget_s;
-    tune.assume_finite = assume_finite;
     tune.only = options.only.empty() ? nullptr : options.only.c_str();
     tune.exclude = options.exclude.empty() ? nullptr : options.exclude.c_str();
     tune.choice = options.choice.empty() ? nullptr : options.choice.c_str();

@@ -88,7 +88,7 @@ uint64_t generation();
 void forbid_tuning(int change);
 /* In this thread sizes of known layers are tuned, too (sa.warm_up), also where others forbid tuning. */
 void tune_each(int change);
-spk_tune_options tune_options(const Options &options, bool assume_finite);
+spk_tune_options tune_options(const Options &options);
 
 /* Set by module.cpp: called during tuning; returns true to stop. */
 extern bool (*progress_hook)(int64_t done, int64_t total, const char *what);

@@ -79,6 +79,14 @@ def test_tune_other_products(measuring):
     assert sa.tune(torch.randn(3, 4), torch.randn(4, 5)).problem["op"] == "gemm"
 
 
+def test_the_promise_of_finite_operands():
+    """It reaches the library with each kind of product, and goes with none that does not make it."""
+    a = random_bsr(48, 64, 16)
+    for operands in ((a, torch.randn(64, 7)), (torch.randn(7, 48), a), (a, torch.randn(48, 9), torch.randn(9, 64)), (torch.randn(3, 4), torch.randn(4, 5))):
+        for promised in (False, True):
+            assert sa.tune(*operands, assume_finite=promised).problem["assume_finite"] is promised
+
+
 def test_benchmark(measuring):
     a, b = random_bsr(64, 64, 16), torch.randn(64, 20)
     report = sa.benchmark(a, b, rounds=3)

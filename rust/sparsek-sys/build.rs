@@ -4,7 +4,7 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 /// What the bundled sources are. An installed library must be of this minor version.
-const VERSION: &str = "0.1.0";
+const VERSION: &str = "0.2.0";
 
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
@@ -17,7 +17,7 @@ fn main() {
     if let Some(root) = env::var_os("SPARSEK_ROOT") {
         return link_root(Path::new(&root));
     }
-    let found = pkg_config::Config::new().range_version(VERSION.."0.2").probe("sparsek");
+    let found = pkg_config::Config::new().range_version(VERSION.."0.3").probe("sparsek");
     match found {
         Ok(library) => {
             for path in library.include_paths {

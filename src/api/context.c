@@ -134,7 +134,7 @@ spk_tuner spk_context_tuner(spk_context *context)
                        .table_count = context->table_count};
 }
 
-spk_status spk_context_device(spk_context *context, spk_device_info *info)
+spk_status spk_context_get_device(spk_context *context, spk_device_info *info)
 {
     SPK_TRY(spk_enter(context));
     SPK_TRY(spk_check_pointer(info, "info"));
@@ -173,7 +173,7 @@ int spk_library_count(const spk_context *context)
     return context != NULL ? context->device->backend->library_count() : 0;
 }
 
-spk_status spk_context_library(spk_context *context, int index, spk_library_info *info)
+spk_status spk_context_get_library(spk_context *context, int index, spk_library_info *info)
 {
     SPK_TRY(spk_enter(context));
     SPK_TRY(spk_check_pointer(info, "info"));

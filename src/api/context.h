@@ -70,7 +70,7 @@ void spk_plan_release(spk_plan **plan);
 void spk_plan_hold_value(void *value);
 void spk_plan_release_value(void *value);
 
-spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream);
+spk_status spk_plan_launch(const spk_plan *plan, spk_args *args, void *stream);
 
 /* How a run begins: the plan's context is entered, the plan and the stream are checked. */
 spk_status spk_plan_enter_run(const spk_plan *plan, void *stream);
@@ -86,7 +86,7 @@ void spk_plan_bind_fallback(spk_plan *plan, const spk_tune_options *options, con
 spk_status spk_plan_refuse_addresses(const spk_plan *plan, const spk_args *args);
 
 /* Runs `bound`, one of the plan's, with the caller's workspace or the plan's own. */
-spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream);
+spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream);
 
 /* ---- trials in place (plan_trial.c): the plan's runs are made by candidates in turn, until the fastest is known */
 
@@ -100,12 +100,12 @@ typedef struct spk_plan_later {
 spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options, const spk_choice *first);
 void spk_plan_end_trial(spk_plan *plan);
 const spk_plan_later *spk_plan_later_of(const spk_plan *plan); /* NULL: not decided, or no trial */
-spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stream);
+spk_status spk_plan_launch_in_turn(const spk_plan *plan, spk_args *args, void *stream);
 
 /* Where a second candidate would have to be compiled, a plan that tries does without one until it meets pointers that its first choice does
  * not take: whether this one does, and a run with such pointers. */
 bool spk_plan_trial_has_spare(const spk_plan *plan);
-spk_status spk_plan_run_spare(const spk_plan *plan, spk_args *args, void *stream);
+spk_status spk_plan_launch_spare(const spk_plan *plan, spk_args *args, void *stream);
 
 /* ---- plan cache (cache.c) */
 

@@ -38,7 +38,7 @@ spk_status spk_matrix_view(const spk_matrix *matrix, spk_matrix_desc *desc)
                             .layout = matrix->layout,
                             .ld = dense ? (matrix->layout == SPK_ROW_MAJOR ? matrix->cols : matrix->rows) : 0,
                             .nnz = matrix->nnz,
-                            .index_type = SPK_I64,
+                            .index_type = SPK_INDEX_I64,
                             .row_offsets = matrix->row_offsets,
                             .row_indices = matrix->row_indices,
                             .col_indices = matrix->col_indices,

@@ -84,12 +84,12 @@ spk_status spk_plan_create(spk_context *context, spk_pattern *pattern, const voi
     return spk_plan_make(context, &problem, &options, plan);
 }
 
-spk_status spk_run(const spk_plan *plan, const void *theirs, void *stream)
+spk_status spk_plan_run(const spk_plan *plan, const void *theirs, void *stream)
 {
     spk_args args;
     SPK_TRY(spk_plan_enter_run(plan, stream));
     SPK_TRY(read_args(plan->bound.problem.op, "the plan was made for", theirs, &args, NULL));
-    return spk_plan_run(plan, &args, stream);
+    return spk_plan_launch(plan, &args, stream);
 }
 
 static const char args_of_problem[] = "the problem is one of";
@@ -118,7 +118,7 @@ spk_status spk_compute(spk_context *context, spk_pattern *pattern, const void *t
         SPK_GOTO(read_args(plan->bound.problem.op, args_of_problem, their_args, &args, &stream));
     else
         SPK_TRY(find_plan(&(question){context, pattern, theirs, their_options}, their_args, &args, &stream, &plan));
-    status = spk_plan_run(plan, &args, stream);
+    status = spk_plan_launch(plan, &args, stream);
 done:
     spk_plan_release(&plan);
     return status;
@@ -211,7 +211,7 @@ spk_status spk_problem_get_info(spk_context *context, const spk_pattern *pattern
     return spk_struct_write(info, &ours, sizeof ours, "spk_problem_info");
 }
 
-spk_status spk_problem_array(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, spk_array_info *info)
+spk_status spk_problem_get_array(spk_context *context, const spk_pattern *pattern, const void *theirs, int operand, spk_array_info *info)
 {
     spk_tune_options options;
     spk_problem problem;
@@ -260,7 +260,8 @@ static spk_status make_report(const question *asked, report_maker maker, spk_rep
     return maker(&tuner, &problem, &options, report);
 }
 
-spk_status spk_list(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options, spk_report **report)
+spk_status spk_list_candidates(spk_context *context, spk_pattern *pattern, const void *problem, const spk_tune_options *options,
+                               spk_report **report)
 {
     return make_report(&(question){context, pattern, problem, options}, spk_tune_list, report);
 }
@@ -276,8 +277,8 @@ spk_status spk_explain(spk_context *context, spk_pattern *pattern, const void *p
     return make_report(&(question){context, pattern, problem, options}, spk_tune_explain, report);
 }
 
-spk_status spk_race(spk_context *context, spk_pattern *pattern, const void *their_problem, const spk_tune_options *their_options,
-                    const spk_race_options *theirs, spk_report **report)
+spk_status spk_race_kernels(spk_context *context, spk_pattern *pattern, const void *their_problem, const spk_tune_options *their_options,
+                            const spk_race_options *theirs, spk_report **report)
 {
     spk_tune_options options;
     spk_problem problem;

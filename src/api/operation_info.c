@@ -12,7 +12,7 @@ int spk_operation_count(void)
     return count;
 }
 
-spk_status spk_operation_get(int index, spk_operation_info *info)
+spk_status spk_operation_get_info(int index, spk_operation_info *info)
 {
     spk_error_enter(0);
     SPK_TRY(spk_check_pointer(info, "info"));
@@ -53,7 +53,7 @@ static spk_status check_index(const spk_op *op, int index, int count, const char
     return SPK_OK;
 }
 
-spk_status spk_operation_field(spk_operation operation, int index, spk_field_info *info)
+spk_status spk_operation_get_field(spk_operation operation, int index, spk_field_info *info)
 {
     const spk_op *op = NULL;
     SPK_TRY(find(operation, info, &op));
@@ -61,7 +61,7 @@ spk_status spk_operation_field(spk_operation operation, int index, spk_field_inf
     return spk_struct_write(info, &op->fields[index], sizeof op->fields[index], "spk_field_info");
 }
 
-spk_status spk_operation_size(spk_operation operation, int index, spk_size_info *info)
+spk_status spk_operation_get_size(spk_operation operation, int index, spk_size_info *info)
 {
     const spk_op *op = NULL;
     SPK_TRY(find(operation, info, &op));
@@ -71,7 +71,7 @@ spk_status spk_operation_size(spk_operation operation, int index, spk_size_info 
     return spk_struct_write(info, &ours, sizeof ours, "spk_size_info");
 }
 
-spk_status spk_operation_operand(spk_operation operation, int index, spk_operand_info *info)
+spk_status spk_operation_get_operand(spk_operation operation, int index, spk_operand_info *info)
 {
     const spk_op *op = NULL;
     SPK_TRY(find(operation, info, &op));
@@ -89,7 +89,7 @@ spk_status spk_operation_operand(spk_operation operation, int index, spk_operand
     return spk_struct_write(info, &ours, sizeof ours, "spk_operand_info");
 }
 
-spk_status spk_operation_scalar(spk_operation operation, int index, spk_scalar_info *info)
+spk_status spk_operation_get_scalar(spk_operation operation, int index, spk_scalar_info *info)
 {
     const spk_op *op = NULL;
     SPK_TRY(find(operation, info, &op));

@@ -37,6 +37,8 @@ spk_status spk_tune_options_read(const spk_tune_options *theirs, spk_tune_option
         return spk_fail(SPK_ERR_ARGUMENT, "budget_s = %g: the limits are 0 and 86400", o.budget_s);
     if (!(o.tolerance >= 0 && isfinite(o.tolerance)))
         return spk_fail(SPK_ERR_ARGUMENT, "tolerance = %g: it must be finite and not negative", o.tolerance);
+    if (o.reserved != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "reserved = %d: it must be 0", o.reserved);
     SPK_TRY(check_names("only", o.only));
     SPK_TRY(check_names("exclude", o.exclude));
     *ours = o;

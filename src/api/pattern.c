@@ -16,7 +16,7 @@ static spk_status make_from_device(spk_context *context, const spk_bsr_indices *
     SPK_TRY(spk_check_pointer(theirs->row_offsets, "row_offsets"));
     if (theirs->nnzb > 0)
         SPK_TRY(spk_check_pointer(theirs->col_indices, "col_indices"));
-    size_t index_bytes = theirs->index_type == SPK_I64 ? sizeof(int64_t) : sizeof(int32_t);
+    size_t index_bytes = theirs->index_type == SPK_INDEX_I64 ? sizeof(int64_t) : sizeof(int32_t);
     size_t offsets_bytes = ((size_t)spk_ceil_div(theirs->rows, theirs->block_rows) + 1) * index_bytes,
            columns_bytes = (size_t)theirs->nnzb * index_bytes;
     char *offsets = NULL, *columns = NULL;
@@ -37,22 +37,20 @@ done:
 /* Which hints make sense, and where deferring does. */
 static spk_status check_deferred(const spk_context *context, const spk_bsr_indices *indices)
 {
-    if (indices->deferred != 0 && indices->deferred != 1)
-        return spk_fail(SPK_ERR_ARGUMENT, "deferred = %d is neither 0 nor 1", indices->deferred);
-    if (indices->deferred == 0)
-        return indices->stream == NULL ? SPK_OK : spk_fail(SPK_ERR_ARGUMENT, "stream = %p goes with deferred = 1", indices->stream);
-    if (indices->index_memory != SPK_DEVICE)
-        return spk_fail(SPK_ERR_ARGUMENT, "deferred = 1 goes with index_memory = SPK_DEVICE (%d)", SPK_DEVICE);
-    if (context->device->backend->defer == NULL)
-        return spk_fail(SPK_ERR_ARGUMENT, "deferred = 1: device = \"%s\" has no streams", context->device->backend->kind);
+    const spk_deferred_indices *deferred = indices->deferred;
     const int64_t across = spk_ceil_div(indices->cols, indices->block_cols);
-    if (indices->longest_row < 0 || indices->longest_row > across)
-        return spk_fail(SPK_ERR_ARGUMENT, "longest_row = %lld: the limits are 0 and %lld, the block columns",
-                        (long long)indices->longest_row, (long long)across);
-    if (!(indices->row_spread >= 0 && isfinite(indices->row_spread)))
-        return spk_fail(SPK_ERR_ARGUMENT, "row_spread = %g is negative or not finite", indices->row_spread);
-    if (!(indices->row_overlap >= 0 && indices->row_overlap <= 1))
-        return spk_fail(SPK_ERR_ARGUMENT, "row_overlap = %g: the limits are 0 and 1", indices->row_overlap);
+    if (indices->index_memory != SPK_DEVICE)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred = %p goes with index_memory = SPK_DEVICE (%d)", (const void *)deferred, SPK_DEVICE);
+    if (context->device->backend->defer == NULL)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred = %p: device = \"%s\" has no streams", (const void *)deferred,
+                        context->device->backend->kind);
+    if (deferred->longest_row < 0 || deferred->longest_row > across)
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred.longest_row = %lld: the limits are 0 and %lld, the block columns",
+                        (long long)deferred->longest_row, (long long)across);
+    if (!(deferred->row_spread >= 0 && isfinite(deferred->row_spread)))
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred.row_spread = %g is negative or not finite", deferred->row_spread);
+    if (!(deferred->row_overlap >= 0 && deferred->row_overlap <= 1))
+        return spk_fail(SPK_ERR_ARGUMENT, "deferred.row_overlap = %g: the limits are 0 and 1", deferred->row_overlap);
     return SPK_OK;
 }
 
@@ -74,15 +72,16 @@ spk_status spk_pattern_create(spk_context *context, const spk_bsr_indices *their
     SPK_TRY(spk_check_pointer(pattern, "pattern"));
     spk_bsr_indices indices;
     SPK_TRY(spk_struct_read(&indices, sizeof indices, theirs, "spk_bsr_indices"));
+    spk_deferred_indices deferred;
     spk_pattern *made = NULL;
-    if (indices.deferred == 1 && indices.index_memory == SPK_DEVICE && context->device->backend->defer != NULL) {
+    if (indices.deferred != NULL) {
+        SPK_TRY(spk_struct_read(&deferred, sizeof deferred, indices.deferred, "spk_deferred_indices"));
+        indices.deferred = &deferred;
         spk_bsr_indices shape = indices;
         shape.index_memory = SPK_HOST;
         SPK_TRY(spk_pattern_check_shape(&shape));
         SPK_TRY(make_deferred(context, &indices, &made));
-    } else if (indices.deferred != 0 || indices.stream != NULL)
-        return check_deferred(context, &indices);
-    else if (indices.index_memory == SPK_DEVICE && !context->device->backend->host_memory)
+    } else if (indices.index_memory == SPK_DEVICE && !context->device->backend->host_memory)
         SPK_TRY(make_from_device(context, &indices, &made));
     else
         SPK_TRY(spk_pattern_make(&context->mem, &indices, &made));
@@ -100,7 +99,8 @@ spk_status spk_pattern_from_matrix(spk_context *context, const spk_matrix *bsr, 
     SPK_TRY(spk_pattern_create(context,
                                &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = bsr->rows, .cols = bsr->cols,
                                                   .block_rows = bsr->block_rows, .block_cols = bsr->block_cols, .nnzb = bsr->nnz,
-                                                  .row_offsets = bsr->row_offsets, .col_indices = bsr->col_indices, .index_type = SPK_I64},
+                                                  .row_offsets = bsr->row_offsets, .col_indices = bsr->col_indices,
+                                                  .index_type = SPK_INDEX_I64},
                                pattern));
     (*pattern)->dtype = bsr->pattern_only != 0 || bsr->unvalued != 0 ? SPK_DTYPE_DEFAULT : bsr->dtype;
     return SPK_OK;

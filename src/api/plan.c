@@ -196,10 +196,10 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
     return status;
 }
 
-spk_status spk_plan_run_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
+spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
 {
     if (bound == NULL && spk_plan_trial_has_spare(plan) && !takes(&plan->bound, args))
-        return spk_plan_run_spare(plan, args, stream);
+        return spk_plan_launch_spare(plan, args, stream);
     if (bound == NULL)
         SPK_TRY(find_bound(plan, args, &bound));
     if (plan->workspace_bytes > 0 && args->workspace == NULL)
@@ -217,7 +217,7 @@ static spk_status check_workspace(const spk_plan *plan, const spk_args *args)
     return spk_problem_check_workspace(&plan->bound.problem, args, needed);
 }
 
-spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
+spk_status spk_plan_launch(const spk_plan *plan, spk_args *args, void *stream)
 {
     const spk_problem *problem = &plan->bound.problem;
     if (problem->pattern != NULL)
@@ -239,8 +239,8 @@ spk_status spk_plan_run(const spk_plan *plan, spk_args *args, void *stream)
     if (plan->workspace_bytes > 0 && args->workspace != NULL)
         SPK_TRY(check_workspace(plan, args));
     if (plan->trial != NULL)
-        return spk_plan_run_in_turn(plan, args, stream);
-    return spk_plan_run_bound(plan, NULL, args, stream);
+        return spk_plan_launch_in_turn(plan, args, stream);
+    return spk_plan_launch_bound(plan, NULL, args, stream);
 }
 
 void spk_plan_destroy(spk_plan **plan)

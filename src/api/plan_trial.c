@@ -144,7 +144,7 @@ static spk_status bind_spare(const spk_plan *plan, spk_plan_trial *t)
     return status;
 }
 
-spk_status spk_plan_run_spare(const spk_plan *plan, spk_args *args, void *stream)
+spk_status spk_plan_launch_spare(const spk_plan *plan, spk_args *args, void *stream)
 {
     spk_plan_trial *t = plan->trial;
     pthread_mutex_lock(&t->lock);
@@ -422,15 +422,15 @@ static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, s
 {
     const spk_plan_trial *t = plan->trial;
     if (later->bound == &plan->bound)
-        return spk_plan_run_bound(plan, NULL, args, stream);
+        return spk_plan_launch_bound(plan, NULL, args, stream);
     if (later->bound->kernel->ops->takes != NULL && !later->bound->kernel->ops->takes(later->bound, args))
-        return spk_plan_run_bound(plan, NULL, args, stream);
+        return spk_plan_launch_bound(plan, NULL, args, stream);
     if (t->scratch == NULL)
         return spk_bound_run(later->bound, args, stream);
     spk_loan loan;
     spk_status status = spk_scratch_borrow(t->scratch, stream, &loan);
     if (status != SPK_OK)
-        return is_captured(plan, stream) ? spk_plan_run_bound(plan, NULL, args, stream) : status;
+        return is_captured(plan, stream) ? spk_plan_launch_bound(plan, NULL, args, stream) : status;
     args->workspace = loan.memory;
     args->workspace_bytes = later->bound->workspace_bytes;
     status = spk_bound_run(later->bound, args, stream);
@@ -504,7 +504,7 @@ static spk_status run_locked(const spk_plan *plan, spk_plan_trial *t, const spk_
     return *done ? SPK_OK : status;
 }
 
-spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stream)
+spk_status spk_plan_launch_in_turn(const spk_plan *plan, spk_args *args, void *stream)
 {
     spk_plan_trial *t = plan->trial;
     const spk_plan_later *later = spk_plan_later_of(plan);
@@ -513,11 +513,11 @@ spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stre
     const spk_bound *first = &plan->bound;
     const bool taken = !t->has_spare || first->kernel->ops->takes == NULL || first->kernel->ops->takes(first, args);
     if (!taken || is_captured(plan, stream)) /* the graph's runs are one candidate's */
-        return spk_plan_run_bound(plan, NULL, args, stream);
+        return spk_plan_launch_bound(plan, NULL, args, stream);
     if (atomic_load(&t->first) != FIRST_RIGHT)
         pthread_mutex_lock(&t->lock);
     else if (pthread_mutex_trylock(&t->lock) != 0)
-        return spk_plan_run_bound(plan, NULL, args, stream);
+        return spk_plan_launch_bound(plan, NULL, args, stream);
     bool done = false;
     const spk_status status = run_locked(plan, t, args, stream, &done);
     const bool out = atomic_load(&t->first) == FIRST_OUT;
@@ -529,5 +529,5 @@ spk_status spk_plan_run_in_turn(const spk_plan *plan, spk_args *args, void *stre
         return run_later(plan, later, args, stream);
     if (out)
         return spk_fail(SPK_ERR_NO_CANDIDATE, "each candidate for this problem failed or gave a wrong result; spk_explain tells how");
-    return spk_plan_run_bound(plan, NULL, args, stream);
+    return spk_plan_launch_bound(plan, NULL, args, stream);
 }

@@ -17,14 +17,13 @@ spk_status spk_report_get_info(const spk_report *report, spk_report_info *info)
                             .measured_at = report->measured_at,
                             .class_key = report->class_key,
                             .summary = report->summary != NULL ? report->summary : "",
-                            .interrupted = spk_report_interrupted(report),
-                            .provisional = report->provisional,
+                            .provisional = spk_report_interrupted(report) ? SPK_PROVISIONAL_INTERRUPTED : report->provisional,
                             .origin = report->origin[0] != '\0' ? report->origin : NULL,
                             .foreign = report->foreign};
     return spk_struct_write(info, &ours, sizeof ours, "spk_report_info");
 }
 
-spk_status spk_report_candidate(const spk_report *report, int index, spk_candidate_info *info)
+spk_status spk_report_get_candidate(const spk_report *report, int index, spk_candidate_info *info)
 {
     spk_error_enter(0);
     SPK_TRY(spk_check_pointer(report, "report"));
@@ -78,7 +77,7 @@ static void make_isa_texts(void)
     }
 }
 
-spk_status spk_kernel_get(int index, spk_kernel_info *info)
+spk_status spk_kernel_get_info(int index, spk_kernel_info *info)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     spk_error_enter(0);

@@ -1,5 +1,10 @@
 #include <sparsek/sparsek.h>
 
+int spk_version_number(void)
+{
+    return SPK_VERSION_NUMBER;
+}
+
 const char *spk_version(void)
 {
     return SPK_VERSION_TEXT;

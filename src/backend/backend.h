@@ -104,8 +104,8 @@ typedef struct spk_backend {
     void *(*own_stream)(spk_device *device);                     /* that tuning runs on. NULL: there are no streams */
     spk_status (*synchronize)(spk_device *device, void *stream); /* of the caller's. NULL: there are no streams */
     int64_t (*free_memory)(spk_device *device);
-    /* Puts the check and a copy of a caller's indices in device memory on indices->stream and waits for nothing; their shape and the hints
-     * are checked. The device is needed until `remote` is released. NULL: there are no streams. */
+    /* Puts the check and a copy of a caller's indices in device memory on indices->deferred->stream and waits for nothing; their shape and
+     * the hints are checked. The device is needed until `remote` is released. NULL: there are no streams. */
     spk_status (*defer)(spk_device *device, const spk_bsr_indices *indices, struct spk_pattern_remote *remote);
     /* Refuses pointers that this device cannot use. NULL: all are good that the problem's own check let through. */
     spk_status (*check_args)(spk_device *device, const struct spk_problem *problem, const struct spk_args *args);

@@ -37,14 +37,15 @@ spk_status spk_check_block(int64_t block_rows, int64_t block_cols)
 
 spk_status spk_check_index_type(spk_index_type type)
 {
-    if (type != SPK_I32 && type != SPK_I64)
-        return spk_fail(SPK_ERR_ARGUMENT, "index_type = %d is neither SPK_I32 (%d) nor SPK_I64 (%d)", (int)type, SPK_I32, SPK_I64);
+    if (type != SPK_INDEX_I32 && type != SPK_INDEX_I64)
+        return spk_fail(SPK_ERR_ARGUMENT, "index_type = %d is neither SPK_INDEX_I32 (%d) nor SPK_INDEX_I64 (%d)", (int)type, SPK_INDEX_I32,
+                        SPK_INDEX_I64);
     return SPK_OK;
 }
 
 spk_status spk_check_index_array(const void *indices, spk_index_type type, int64_t count, const char *name)
 {
-    size_t bytes = type == SPK_I32 ? sizeof(int32_t) : sizeof(int64_t);
+    size_t bytes = type == SPK_INDEX_I32 ? sizeof(int32_t) : sizeof(int64_t);
     if (count == 0)
         return SPK_OK;
     if (indices == NULL)
@@ -56,7 +57,7 @@ spk_status spk_check_index_array(const void *indices, spk_index_type type, int64
 
 static void copy_indices(const void *indices, spk_index_type type, int64_t count, int64_t *out)
 {
-    if (type == SPK_I64) {
+    if (type == SPK_INDEX_I64) {
         if (count > 0)
             memcpy(out, indices, (size_t)count * sizeof *out);
         return;

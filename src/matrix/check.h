@@ -26,7 +26,7 @@ static inline int64_t spk_ceil_div(int64_t size, int64_t block)
 /* Index i of an array of either type. */
 static inline int64_t spk_index_at(const void *indices, spk_index_type type, int64_t i)
 {
-    return type == SPK_I32 ? ((const int32_t *)indices)[i] : ((const int64_t *)indices)[i];
+    return type == SPK_INDEX_I32 ? ((const int32_t *)indices)[i] : ((const int64_t *)indices)[i];
 }
 
 /* a * b * c bytes (a, b, c >= 0) are at most INT64_MAX. */

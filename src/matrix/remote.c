@@ -15,10 +15,10 @@ struct spk_pattern_fetched {
 static spk_features features_of(const spk_bsr_indices *indices, int64_t grid_rows)
 {
     const int64_t mean = grid_rows > 0 ? spk_ceil_div(indices->nnzb, grid_rows) : 0;
-    return (spk_features){.row_spread = indices->row_spread,
-                          .row_overlap = indices->row_overlap,
-                          .col_spread = indices->row_spread,
-                          .longest_row = indices->longest_row > mean ? indices->longest_row : mean};
+    return (spk_features){.row_spread = indices->deferred->row_spread,
+                          .row_overlap = indices->deferred->row_overlap,
+                          .col_spread = indices->deferred->row_spread,
+                          .longest_row = indices->deferred->longest_row > mean ? indices->deferred->longest_row : mean};
 }
 
 spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *indices, const spk_pattern_remote *remote,

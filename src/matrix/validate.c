@@ -64,7 +64,7 @@ static void copy_columns(const spk_bsr_indices *indices, int64_t grid_cols, int3
 {
     if (indices->nnzb == 0)
         return;
-    if (indices->index_type == SPK_I32) {
+    if (indices->index_type == SPK_INDEX_I32) {
         memcpy(columns, indices->col_indices, (size_t)indices->nnzb * sizeof *columns);
         return;
     }

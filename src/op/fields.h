@@ -117,6 +117,11 @@
         FIELD_OF(name, SPK_FIELD_COUNT, -1), .option = #name, .usual = usual_, .help = help_, .high = 2147483647 \
     }
 #define FIELD_FLAG(name, help) FIELD_CHOICE(name, 1, #name, "no|yes", NULL, NULL, help)
+/* A promise about what the arrays hold. Command lines have options of their own for these. */
+#define FIELD_PROMISE(name)                                                                 \
+    {                                                                                       \
+        FIELD_OF(name, SPK_FIELD_PROMISE, -1), .values = "no|yes", .high = 1                \
+    }
 /* Of a flag that an operand is read by, which other fields may ask for, too. */
 #define FIELD_FLAG_OF(name, operand, help_)                                                                                    \
     {                                                                                                                          \

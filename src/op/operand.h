@@ -24,7 +24,7 @@ typedef struct spk_operand_row {
     unsigned may_be;      /* of an output: bit i: it may be the same array as operand i */
     size_t place;         /* of the pointer in the caller's arguments */
     bool may_be_infinite; /* of an output: an element may be an infinity, where the oracle says so */
-    bool may_be_static;   /* the caller may promise that it stays as it is from run to run (spk_tune_options.static_values) */
+    bool may_be_static;   /* the caller may promise that it stays as it is from run to run (static_values of its description) */
 } spk_operand_row;
 
 /* An operand of a problem: a matrix, or one for each head, for each item of a batch. All zero: it has none. */

@@ -90,7 +90,7 @@ typedef struct spk_op {
     int scales;                    /* the operand that has the scale factors of A; those of B follow. 0: none */
     spk_pattern_use takes_pattern; /* an optional one is a mask: no sample of its rows stands for the problem */
 
-    /* Checks a copy of the caller's description, whose enumerations are checked, and makes it a problem: all but the promises. */
+    /* Checks a copy of the caller's description, whose enumerations are checked, and makes it a problem: all but the cache mode. */
     spk_status (*read)(spk_pattern *pattern, const void *given, spk_problem *problem);
     /* The description that `read` makes this problem of. */
     void (*write)(const spk_problem *problem, void *given);

@@ -7,18 +7,6 @@
 
 enum { MOST_PROBLEM_BYTES = 512 };
 
-static spk_status read_promises(const spk_tune_options *options, spk_problem *problem)
-{
-    if (options == NULL)
-        return SPK_OK;
-    problem->assume_finite = options->assume_finite != 0;
-    problem->static_values = options->static_values != 0;
-    problem->cache = options->cache;
-    if (problem->static_values && spk_op_static_operand(problem->op) < 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "static_values = 1: no operand of %s may be static", problem->op->name);
-    return SPK_OK;
-}
-
 /* Elements from the first to the last of all items; -1: more than 2^62 bytes. Whatever reading the operation's fields has multiplied. */
 static int64_t extent_of(const spk_operand *o, int64_t items)
 {
@@ -99,7 +87,9 @@ spk_status spk_problem_read(const spk_op *op, spk_pattern *pattern, const void *
                         problem->batch < 1 ? "batch" : "compute");
     SPK_TRY(check_extents(problem));
     SPK_TRY(check_values(problem));
-    return read_promises(options, problem);
+    if (options != NULL)
+        problem->cache = options->cache;
+    return SPK_OK;
 }
 
 spk_status spk_problem_reread(const spk_problem *problem)
@@ -109,10 +99,9 @@ spk_status spk_problem_reread(const spk_problem *problem)
         char bytes[MOST_PROBLEM_BYTES];
     } given;
     spk_problem again;
-    const spk_tune_options promises = {SPK_SIZED(spk_tune_options), .cache = problem->cache, .assume_finite = problem->assume_finite,
-                                       .static_values = problem->static_values};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .cache = problem->cache};
     problem->op->write(problem, &given);
-    SPK_TRY(spk_problem_read(problem->op, problem->pattern, &given, &promises, &again));
+    SPK_TRY(spk_problem_read(problem->op, problem->pattern, &given, &options, &again));
     return spk_problem_equal(problem, &again) ? SPK_OK
                                               : spk_fail(SPK_ERR_INTERNAL, "%s: its description is of another problem", problem->op->name);
 }

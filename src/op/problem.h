@@ -59,7 +59,7 @@ typedef struct spk_problem {
     };
     int64_t batch;     /* items, >= 1: of a batch, or groups, of which only some operands have one each (a stride other than 0) */
     spk_dtype compute; /* never SPK_DTYPE_DEFAULT */
-    /* promises of the caller (spk_tune_options) */
+    /* how operands lie when a candidate is timed (spk_tune_options), and promises of the caller */
     spk_cache_mode cache;
     bool assume_finite, static_values;
     bool unused[6];

@@ -44,7 +44,7 @@ cmake --install "$work/whole/build" --prefix "$work/prefix" >/dev/null
 cat >"$work/installed/CMakeLists.txt" <<CMAKE
 cmake_minimum_required(VERSION 3.25)
 project(user C)
-find_package(sparsek 0.1 REQUIRED COMPONENTS static)
+find_package(sparsek 0.2 REQUIRED COMPONENTS static)
 add_executable(through-shared $root/examples/spmm.c)
 target_link_libraries(through-shared PRIVATE sparsek::sparsek)
 add_executable(through-static $root/examples/spmm.c)

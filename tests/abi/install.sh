@@ -15,7 +15,7 @@ LD_LIBRARY_PATH=$libdir "$prefix/user/through-pkg-config"
 cat >"$prefix/user/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.25)
 project(user C)
-find_package(sparsek 0.1 REQUIRED)
+find_package(sparsek 0.2 REQUIRED)
 add_executable(through-cmake spmm.c)
 target_link_libraries(through-cmake PRIVATE sparsek::sparsek)
 CMAKE

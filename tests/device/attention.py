@@ -14,7 +14,7 @@ import sys
 import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench"))
-from race.library import DeviceIndices, Library, TuneOptions, sized  # noqa: E402
+from race.library import DeferredIndices, DeviceIndices, Library, TuneOptions, sized  # noqa: E402
 
 BF16, BOTTOM_RIGHT, ESTIMATE, INT32, DEVICE = 4, 2, 1, 0, 1
 
@@ -26,7 +26,7 @@ def stream():
 class Mask:
     """Lists of `kept` random blocks in each block row (uneven: of so many at most; every: in one of so many block rows), for each of `lists` lists, on the device."""
 
-    def __init__(self, library, queries, keys, block, kept, lists, seed=1, uneven=False, deferred=1, every=1):
+    def __init__(self, library, queries, keys, block, kept, lists, seed=1, uneven=False, deferred=True, every=1):
         down, across, generator = lists * (queries // block), keys // block, torch.Generator("cuda").manual_seed(seed)
         ranks = torch.rand(down, across, generator=generator, device="cuda").argsort(dim=1).argsort(dim=1)
         counts = torch.randint(0, kept + 1, (down, 1), generator=generator, device="cuda") if uneven else kept
@@ -35,12 +35,13 @@ class Mask:
         self.columns = there.nonzero()[:, 1].int().contiguous()
         self.offsets = torch.cat((torch.zeros(1, dtype=torch.int64, device="cuda"), there.sum(1).cumsum(0))).int().contiguous()
         self.library, self.blocks, self.made = library, len(self.columns), C.c_void_p()
+        self.deferred, self.longest_row = deferred, kept
         self.kept = there.unflatten(0, (lists, -1))
-        self.fields = dict(rows=down * block, cols=keys, block_rows=block, block_cols=block, nnzb=self.blocks, index_type=INT32, index_memory=DEVICE, deferred=deferred, longest_row=kept)
+        self.fields = dict(rows=down * block, cols=keys, block_rows=block, block_cols=block, nnzb=self.blocks, index_type=INT32, index_memory=DEVICE)
 
     def create(self):
-        made = C.c_void_p()
-        indices = sized(DeviceIndices, row_offsets=self.offsets.data_ptr(), col_indices=self.columns.data_ptr(), stream=stream(), **self.fields)
+        made, deferred = C.c_void_p(), sized(DeferredIndices, stream=stream(), longest_row=self.longest_row)
+        indices = sized(DeviceIndices, row_offsets=self.offsets.data_ptr(), col_indices=self.columns.data_ptr(), deferred=C.pointer(deferred) if self.deferred else None, **self.fields)
         self.library.check(self.library.lib.spk_pattern_create(self.library.context, C.byref(indices), C.byref(made)))
         return made
 
@@ -98,11 +99,11 @@ def many_tiles(library):
     """A few tiles more than 132 workers have (spk_cuda_attention_shares), of one length; lists for the device to sort; packed sequences under a mask, and few queries with many keys. With what each query sees, or None: all."""
     yield "last tiles shared out", Problem(library, queries=1000, keys=2500, heads=17, depth=128), None
     yield "last tiles shared out, depth 64", Problem(library, queries=1000, keys=6000, heads=23, depth=64), None
-    even = Mask(library, 2048, 4096, 64, 40, 9, deferred=0)
+    even = Mask(library, 2048, 4096, 64, 40, 9, deferred=False)
     yield "last tiles of a mask shared out", Problem(library, pattern=even.create(), queries=2048, keys=4096, heads=9, depth=128, mask_heads=9), of_blocks(even, 64)
     uneven = Mask(library, 16384, 4096, 64, 24, 16, uneven=True)
     yield "lists sorted on the device", Problem(library, pattern=uneven.create(), queries=16384, keys=4096, heads=16, depth=128, mask_heads=16), of_blocks(uneven, 64)
-    bare = Mask(library, 8192, 2048, 64, 3, 4, deferred=0, every=23)
+    bare = Mask(library, 8192, 2048, 64, 3, 4, deferred=False, every=23)
     for choice in ("CONSUMERS=1 FORM=0 STEP=64", "CONSUMERS=2 FORM=1 STEP=64"):
         yield "most lists are empty", Problem(library, pattern=bare.create(), choice=f"attention_sm90 {choice} Q_HELD=0 TURNS=0 JOIN=1 SPLIT=1", queries=8192, keys=2048, heads=4, depth=64, mask_heads=4), of_blocks(bare, 64)
     ends = {"query_ends": int32(130, 500, 500, 1000), "key_ends": int32(200, 700, 800, 1024)}

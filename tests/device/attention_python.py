@@ -5,7 +5,7 @@
     PYTHONPATH=build/python-package python3 tests/device/attention_python.py --json build/attention-python.json
 
 The first line needs what pip install . does. The second one may run on another machine, which needs PyTorch 2.10 or later, SQLite, Jansson and zlib: what it
-reads is build/python-package/sparse_autotune, which has the Python files and, beside them, _C.abi3.so, libsparsek.so.0.1, sparsek and sparsek-prover. NVRTC comes
+reads is build/python-package/sparse_autotune, which has the Python files and, beside them, _C.abi3.so, libsparsek.so.0.2, sparsek and sparsek-prover. NVRTC comes
 with PyTorch; where it is not found, SPARSEK_NVRTC names it.
 
 Full attention, causal, windows, masks of blocks with NaN where nobody looks, tiles of bits, lengths, packed sequences, pages in any order, both layouts, in f16,

@@ -23,6 +23,7 @@ static void same_blocks(arrays *a)
 static spk_pattern *deferred_pattern(const product *p, const arrays *there, handle stream)
 {
     spk_pattern *pattern = NULL;
+    const spk_deferred_indices later = {SPK_SIZED(spk_deferred_indices), .stream = stream, .longest_row = GRID_K};
     const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
                                      .rows = M,
                                      .cols = K,
@@ -31,11 +32,9 @@ static spk_pattern *deferred_pattern(const product *p, const arrays *there, hand
                                      .nnzb = p->nnzb,
                                      .row_offsets = there->offsets,
                                      .col_indices = there->columns,
-                                     .index_type = SPK_I64,
+                                     .index_type = SPK_INDEX_I64,
                                      .index_memory = SPK_DEVICE,
-                                     .deferred = 1,
-                                     .stream = stream,
-                                     .longest_row = GRID_K};
+                                     .deferred = &later};
     MUST(p->context, spk_pattern_create(p->context, &indices, &pattern));
     return pattern;
 }
@@ -51,7 +50,7 @@ static void at_once(product *p, const char *choice)
     own.pattern = deferred_pattern(p, there, stream);
     spk_plan *plan = new_plan(&own, choice);
     spk_spmm_args args = args_of(p, d);
-    MUST(p->context, spk_run_spmm(plan, &args, stream));
+    MUST(p->context, spk_plan_run_spmm(plan, &args, stream));
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&own.pattern); /* the stream is not done */
     MUST(p->context, spk_synchronize(p->context, stream));
@@ -77,10 +76,10 @@ static void wrong(product *p, const char *choice)
             bad.offsets[GRID_M] = 1 << 30;
         arrays *wrong_there = device_copy(p->context, &bad, sizeof bad);
         for (int i = 0; i < 1000; i++)
-            MUST(p->context, spk_run_spmm(busy, &busy_args, stream));
+            MUST(p->context, spk_plan_run_spmm(busy, &busy_args, stream));
         own.pattern = deferred_pattern(p, wrong_there, stream);
         spk_plan *plan = new_plan(&own, choice);
-        MUST(p->context, spk_run_spmm(plan, &args, stream));
+        MUST(p->context, spk_plan_run_spmm(plan, &args, stream));
         MUST(p->context, spk_synchronize(p->context, stream));
         MUST(p->context, spk_memory_copy(p->context, raw, SPK_HOST, d, SPK_DEVICE, M * N * p->element));
         for (size_t i = 0; i < M * N * p->element; i++)
@@ -88,7 +87,7 @@ static void wrong(product *p, const char *choice)
                 FAIL("%s: wrong indices %d: D is not zero", choice, which);
                 break;
             }
-        if (spk_run_spmm(plan, &args, stream) != SPK_ERR_ARGUMENT)
+        if (spk_plan_run_spmm(plan, &args, stream) != SPK_ERR_ARGUMENT)
             FAIL("%s: wrong indices %d: a later run does not say so", choice, which);
         printf("  %s\n", spk_last_error(p->context));
         spk_plan_destroy(&plan);
@@ -110,7 +109,7 @@ static void tuned(product *p)
         spk_plan *plan = NULL;
         spk_plan_info info = {SPK_SIZED(spk_plan_info)};
         options.unknown = i == 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_FAIL;
-        MUST(p->context, spk_plan_spmm(p->context, pattern, &p->spmm, &options, &plan));
+        MUST(p->context, spk_plan_create_spmm(p->context, pattern, &p->spmm, &options, &plan));
         MUST(p->context, spk_plan_get_info(plan, &info));
         if (info.from_store != i)
             FAIL("pattern %d of a family: its plan is %s", i, info.why);
@@ -138,7 +137,8 @@ static void sampled(spk_context *context)
     }
     spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS * SIDE - 9, .cols = COLS * SIDE,
                                .block_rows = SIDE,         .block_cols = SIDE,      .nnzb = offsets[ROWS],
-                               .row_offsets = offsets,     .col_indices = columns,  .index_type = SPK_I64};
+                               .row_offsets = offsets,     .col_indices = columns,  .index_type = SPK_INDEX_I64};
+    const spk_deferred_indices later = {SPK_SIZED(spk_deferred_indices), .stream = stream};
     const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = DEPTH, .dtype_x = SPK_BF16, .dtype_d = SPK_F32};
     const size_t elements = (size_t)offsets[ROWS] * SIDE * SIDE, x_elements = (size_t)indices.rows * DEPTH,
                  y_elements = (size_t)indices.cols * DEPTH;
@@ -156,9 +156,9 @@ static void sampled(spk_context *context)
         got[i] = calloc(elements, sizeof(float));
         d[i] = device_copy(context, got[i], elements * sizeof(float));
         MUST(context, spk_pattern_create(context, &indices, &pattern));
-        MUST(context, spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+        MUST(context, spk_plan_create_sddmm(context, pattern, &sddmm, &options, &plan));
         const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = x, .y = y, .d = d[i], .alpha = 1};
-        MUST(context, spk_run_sddmm(plan, &args, stream));
+        MUST(context, spk_plan_run_sddmm(plan, &args, stream));
         spk_plan_destroy(&plan);
         spk_pattern_destroy(&pattern);
         MUST(context, spk_synchronize(context, stream));
@@ -166,8 +166,7 @@ static void sampled(spk_context *context)
         indices.row_offsets = offsets_there;
         indices.col_indices = columns_there;
         indices.index_memory = SPK_DEVICE;
-        indices.deferred = 1;
-        indices.stream = stream;
+        indices.deferred = &later;
     }
     for (size_t i = 0; i < elements; i++)
         if (!(fabsf(got[0][i] - got[1][i]) <= 1e-3f * DEPTH / 16)) {

@@ -267,8 +267,9 @@ static void run_placed(const asked *p, const char *choice, spk_layout layout, co
     spmm.layout_d = layout;
     spmm.ldd = d.ld;
     *(p->read->use_c ? &spmm.ldc : &spmm.ldr) = read.ld;
-    if (spk_plan_spmm(p->context, p->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1},
-                      &plan) != SPK_OK) {
+    spmm.assume_finite = 1;
+    if (spk_plan_create_spmm(p->context, p->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan) !=
+        SPK_OK) {
         FAIL("%s: %s", what, spk_last_error(p->context));
         return;
     }
@@ -277,7 +278,7 @@ static void run_placed(const asked *p, const char *choice, spk_layout layout, co
     void *device_d = at->in_place ? device_read : device_copy(p->context, host_d, (size_t)elements_of(&d) * sizeof(half));
     spk_spmm_args args = args_with(p, (const void *const[]){p->values, p->b, p->bias}, (half *)device_read + at->shift);
     args.d = device_d;
-    MUST(p->context, spk_run_spmm(plan, &args, NULL));
+    MUST(p->context, spk_plan_run_spmm(plan, &args, NULL));
     MUST(p->context, spk_synchronize(p->context, NULL));
     check_d(&d, host_d, device_d, what);
     spk_plan_destroy(&plan);

@@ -62,12 +62,12 @@ static void run_on_two_streams(product *p, const char *choice)
     }
     spk_spmm_args args = args_of(p, d[0]);
     lender.refuses = 1;
-    if (spk_run_spmm(plan, &args, streams[0]) != (needed ? SPK_ERR_OUT_OF_MEMORY : SPK_OK))
+    if (spk_plan_run_spmm(plan, &args, streams[0]) != (needed ? SPK_ERR_OUT_OF_MEMORY : SPK_OK))
         FAIL("%s without memory: \"%s\"", choice, spk_last_error(p->context));
     lender.refuses = 0;
     for (int i = 0; i < 20; i++) {
         args = args_of(p, d[i % 2]);
-        MUST(p->context, spk_run_spmm(plan, &args, streams[i % 2]));
+        MUST(p->context, spk_plan_run_spmm(plan, &args, streams[i % 2]));
     }
     if (lender.lent != 2 * needed)
         FAIL("%s: %d pieces are lent for two streams", choice, lender.lent);
@@ -96,7 +96,7 @@ void allocator(void)
     for_each_row(&p, run_on_two_streams);
     const int before = lender.ever;
     spk_plan *plan = NULL;
-    MUST(context, spk_plan_spmm(context, p.pattern, &p.spmm, &quick, &plan));
+    MUST(context, spk_plan_create_spmm(context, p.pattern, &p.spmm, &quick, &plan));
     printf("  %d pieces lent, %d of them for tuning: %s\n", lender.ever, lender.ever - before, spk_plan_choice(plan));
     if (lender.ever == before || lender.lent != 0)
         FAIL("tuning took %d pieces and kept %d", lender.ever - before, lender.lent);
@@ -139,7 +139,7 @@ static void run_once(product *p, spk_plan *plan, const char *what)
 {
     char *d = new_d(p);
     spk_spmm_args args = args_of(p, d);
-    MUST(p->context, spk_run_spmm(plan, &args, NULL));
+    MUST(p->context, spk_plan_run_spmm(plan, &args, NULL));
     MUST(p->context, spk_synchronize(p->context, NULL));
     check(p, d, what);
     spk_memory_release(p->context, (void **)&d);
@@ -157,19 +157,20 @@ void out_of_memory(void)
     run_once(&p, small, "before");
     spk_spmm wide = p.spmm;
     wide.n = 1 << 20;
+    spk_spmm finite = wide;
+    finite.assume_finite = 1;
     spk_tune_options pinned = quick;
     pinned.only = NULL;
     pinned.choice = "cublas_dense ALGO=0"; /* its sums take a workspace */
-    pinned.assume_finite = 1;
     hold_all_but((size_t)48 << 20);
     refused(context, "memory", spk_memory_allocate(context, (size_t)1 << 30, &memory));
-    refused(context, "a plan", spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
+    refused(context, "a plan", spk_plan_create_spmm(context, p.pattern, &finite, &pinned, &plan));
     refused(context, "tuning", spk_tune(context, p.pattern, &wide, &quick, &report));
     if (memory != NULL || plan != NULL || report != NULL)
         FAIL("a failed call wrote its output");
     run_once(&p, small, "without memory for more");
     let_go();
-    MUST(context, spk_plan_spmm(context, p.pattern, &wide, &pinned, &plan));
+    MUST(context, spk_plan_create_spmm(context, p.pattern, &finite, &pinned, &plan));
     spk_plan_destroy(&plan);
     MUST(context, spk_tune(context, p.pattern, &p.spmm, &quick, &report));
     spk_report_destroy(&report);
@@ -192,7 +193,7 @@ static void *run_there(void *arg)
     char *d = new_d(&o->p);
     spk_spmm_args args = args_of(&o->p, d);
     for (int i = 0; i < 50; i++)
-        MUST(o->p.context, spk_run_spmm(o->plan, &args, NULL));
+        MUST(o->p.context, spk_plan_run_spmm(o->plan, &args, NULL));
     MUST(o->p.context, spk_synchronize(o->p.context, NULL));
     check(&o->p, d, "one of two devices");
     spk_memory_release(o->p.context, (void **)&d);
@@ -201,7 +202,7 @@ static void *run_there(void *arg)
 
 static void refuses(on_device *o, const spk_spmm_args *args, const char *piece)
 {
-    const spk_status status = spk_run_spmm(o->plan, args, NULL);
+    const spk_status status = spk_plan_run_spmm(o->plan, args, NULL);
     const char *message = spk_last_error(o->p.context);
     if (status != SPK_ERR_ARGUMENT || strstr(message, piece) == NULL)
         FAIL("status %d, \"%s\"; expected one of arguments with \"%s\"", (int)status, message, piece);
@@ -251,7 +252,7 @@ void devices(void)
     }
     on_device tuned;
     make_product(contexts[1], SPK_F16, &tuned.p);
-    MUST(contexts[1], spk_plan_spmm(contexts[1], tuned.p.pattern, &tuned.p.spmm, &quick, &tuned.plan));
+    MUST(contexts[1], spk_plan_create_spmm(contexts[1], tuned.p.pattern, &tuned.p.spmm, &quick, &tuned.plan));
     run_there(&tuned);
     spk_plan_destroy(&tuned.plan);
     release_product(&tuned.p);

@@ -160,8 +160,10 @@ void check_same(const product *p, const char *d, const char *again, const char *
 spk_plan *new_plan(const product *p, const char *choice)
 {
     spk_plan *plan = NULL;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1};
-    MUST(p->context, spk_plan_spmm(p->context, p->pattern, &p->spmm, &options, &plan));
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice};
+    spk_spmm finite = p->spmm;
+    finite.assume_finite = 1;
+    MUST(p->context, spk_plan_create_spmm(p->context, p->pattern, &finite, &options, &plan));
     return plan;
 }
 
@@ -171,12 +173,13 @@ void for_each_row(product *p, void (*each)(product *p, const char *choice))
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     char last[128] = "", choice[256];
     int shared = 0;
-    MUST(p->context,
-         spk_list(p->context, p->pattern, &p->spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
+    spk_spmm finite = p->spmm;
+    finite.assume_finite = 1;
+    MUST(p->context, spk_list_candidates(p->context, p->pattern, &finite, NULL, &report));
     MUST(p->context, spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        MUST(p->context, spk_report_candidate(report, i, &c));
+        MUST(p->context, spk_report_get_candidate(report, i, &c));
         const char *wanted = strcmp(c.name, "spmm_sm90_wgmma") == 0    ? "SPLIT=4"
                              : strcmp(c.name, "spmm_cuda_narrow") == 0 ? "none"
                                                                        : "SPLIT=1";

@@ -33,14 +33,16 @@ static void run_often(spk_context *context, problem *p, spk_pattern *pattern, co
     spk_plan *plan = NULL;
     const int count = p->offsets[GRID_ROWS];
     float wide[ROWS * MOST_COLUMNS];
-    MUST(context, spk_plan_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = columns, .dtype_a = SPK_F16},
-                                &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1}, &plan));
+    MUST(context,
+         spk_plan_create_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = columns, .dtype_a = SPK_F16, .assume_finite = 1},
+                              &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
     char *values = device_copy(context, p->values, (size_t)count * SMALL * SMALL * 2), *b = device_copy(context, p->b, sizeof p->b);
     char *d = device_copy(context, p->d, sizeof p->d);
     for (int run = 0, bad = 0; run < RUNS && !bad; run++) {
         memset(p->d, 0xff, sizeof p->d);
         MUST(context, spk_memory_copy(context, d, SPK_DEVICE, p->d, SPK_HOST, sizeof p->d));
-        MUST(context, spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1}, NULL));
+        MUST(context,
+             spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1}, NULL));
         MUST(context, spk_synchronize(context, NULL));
         MUST(context, spk_memory_copy(context, p->d, SPK_HOST, d, SPK_DEVICE, sizeof p->d));
         MUST(context, spk_cast_values(context, SPK_F32, wide, SPK_F16, p->d, ROWS * columns));

@@ -21,7 +21,7 @@ static void two_streams(product *p, const char *choice)
     }
     for (int i = 0; i < 40; i++) {
         spk_spmm_args args = args_of(p, d[i % 2]);
-        MUST(p->context, spk_run_spmm(plan, &args, streams[i % 2]));
+        MUST(p->context, spk_plan_run_spmm(plan, &args, streams[i % 2]));
     }
     for (int i = 0; i < 2; i++) {
         MUST(p->context, spk_synchronize(p->context, streams[i]));
@@ -42,12 +42,12 @@ static void graph(product *p, const char *choice)
     char *d = new_d(p), *again = new_d(p);
     spk_spmm_args args = args_of(p, d);
     DRIVER(cu.stream_create(&stream, 1));
-    MUST(p->context, spk_run_spmm(plan, &args, stream));
+    MUST(p->context, spk_plan_run_spmm(plan, &args, stream));
     DRIVER(cu.stream_synchronize(stream));
     args.d = again;
     DRIVER(cu.begin_capture(stream, 0));
     for (int i = 0; i < 3; i++)
-        MUST(p->context, spk_run_spmm(plan, &args, stream));
+        MUST(p->context, spk_plan_run_spmm(plan, &args, stream));
     DRIVER(cu.end_capture(stream, &recorded));
     DRIVER(cu.instantiate(&executable, recorded, 0));
     for (int i = 0; i < 3; i++)
@@ -82,7 +82,7 @@ static void aligned_to_elements(product *p, const char *choice)
             args.b = b + p->element;
         }
         snprintf(what, sizeof what, "%s, misaligned %d", choice, which);
-        MUST(p->context, spk_run_spmm(plan, &args, NULL));
+        MUST(p->context, spk_plan_run_spmm(plan, &args, NULL));
         MUST(p->context, spk_synchronize(p->context, NULL));
         check(p, args.d, what);
         MUST(p->context, spk_memory_copy(p->context, values, SPK_DEVICE, p->host_values, SPK_HOST, value_bytes));
@@ -108,7 +108,7 @@ static void *run_many(void *arg)
     DRIVER(cu.stream_create(&stream, 1)); /* of the primary context, which the run makes current for itself */
     spk_spmm_args args = args_of(r->p, d);
     for (int i = 0; i < 50; i++)
-        MUST(r->p->context, spk_run_spmm(r->plan, &args, stream));
+        MUST(r->p->context, spk_plan_run_spmm(r->plan, &args, stream));
     MUST(r->p->context, spk_synchronize(r->p->context, stream));
     check(r->p, d, r->choice);
     DRIVER(cu.stream_destroy(stream));
@@ -151,7 +151,7 @@ static void two_contexts(void)
     }
     for (int i = 0; i < 20; i++) {
         spk_spmm_args args = args_of(&p[i % 2], d[i % 2]);
-        MUST(contexts[i % 2], spk_run_spmm(plans[i % 2], &args, NULL));
+        MUST(contexts[i % 2], spk_plan_run_spmm(plans[i % 2], &args, NULL));
     }
     for (int i = 0; i < 2; i++) {
         MUST(contexts[i], spk_synchronize(contexts[i], NULL));
@@ -164,7 +164,7 @@ static void two_contexts(void)
         }
     }
     spk_spmm_args args = args_of(&p[1], d[1]);
-    MUST(contexts[1], spk_run_spmm(plans[1], &args, NULL));
+    MUST(contexts[1], spk_plan_run_spmm(plans[1], &args, NULL));
     MUST(contexts[1], spk_synchronize(contexts[1], NULL));
     check(&p[1], d[1], "the context that is left");
     spk_plan_destroy(&plans[1]);
@@ -181,7 +181,7 @@ static void check_refuted(const product *p, const spk_report *report, const char
     MUST(p->context, spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        MUST(p->context, spk_report_candidate(report, i, &c));
+        MUST(p->context, spk_report_get_candidate(report, i, &c));
         if (strcmp(c.name, name) != 0)
             continue;
         printf("  %s: status %d, \"%s\"\n", name, (int)c.status, c.why != NULL ? c.why : "");
@@ -206,11 +206,11 @@ static void tune_with_them(const char *when)
     check_refuted(&p, report, "test_hang");
     spk_report_destroy(&report);
     spk_plan *plan = NULL;
-    MUST(context, spk_plan_spmm(context, p.pattern, &p.spmm, &options, &plan));
+    MUST(context, spk_plan_create_spmm(context, p.pattern, &p.spmm, &options, &plan));
     printf("  %s: %s\n", when, spk_plan_choice(plan));
     char *d = new_d(&p);
     spk_spmm_args args = args_of(&p, d);
-    MUST(context, spk_run_spmm(plan, &args, NULL));
+    MUST(context, spk_plan_run_spmm(plan, &args, NULL));
     MUST(context, spk_synchronize(context, NULL));
     check(&p, d, "after the refutation");
     spk_plan_destroy(&plan);

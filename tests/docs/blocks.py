@@ -34,6 +34,7 @@ LANGUAGES = ("", "sh", "console")
 # Fragments of C: the page, its number among the blocks of C, what is declared before, what comes after.
 FRAGMENTS = [
     ("docs/c.md", 2, "#define TRY(call) if ((call) != SPK_OK) return\nspk_context *context = NULL; spk_pattern *pattern = NULL; spk_plan *plan = NULL; double b[3], d[3];", ""),
+    ("docs/c.md", 3, "#define TRY(call) if ((call) != SPK_OK) return\nspk_context *context = NULL; spk_pattern *pattern = NULL; spk_plan *plan = NULL; float values[1], b[1], d[1];", ""),
     ("docs/generators.md", 1, "spk_context *ctx = NULL;", "(void)shortfall;"),
     ("docs/training.md", 1, "int64_t rows = 0, experts = 1, hidden = 1, nnzb = 0; const int32_t *offsets = NULL, *columns = NULL; void *stream = NULL;", "(void)indices;"),
     ("docs/tuning.md", 1, "spk_plan *plan = NULL;", "(void)pinned;"),

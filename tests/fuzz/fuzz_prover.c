@@ -14,6 +14,8 @@ static void read_job(const uint8_t *data, size_t size)
     prover_job job;
     if (job_read(file, &job) == 0) {
         fuzz_require(memchr(job.head.device, 0, sizeof job.head.device) != NULL, "the device's name ends");
+        fuzz_require(job.head.finite_place < 0 || (size_t)job.head.finite_place + sizeof(int) <= sizeof job.head.problem,
+                     "the promise lies in the problem");
         for (int i = 0; i < job.head.count; i++)
             fuzz_require(memchr(job.choices[i].text, 0, sizeof job.choices[i].text) != NULL, "a choice ends");
         if (job.head.block_rows > 0) {

@@ -43,7 +43,7 @@ void trial_look_at_arrays(trial *t, double *bytes)
     for (int i = 0; i < t->op->info.operand_count; i++) {
         spk_array_info *a = &t->arrays[i];
         *a = (spk_array_info){SPK_SIZED(spk_array_info)};
-        if (spk_problem_array(t->context, t->pattern, &t->problem, i, a) != SPK_OK)
+        if (spk_problem_get_array(t->context, t->pattern, &t->problem, i, a) != SPK_OK)
             fail(t, "%s of a problem that is taken is refused: %s", t->op->operands[i].name, spk_last_error(t->context));
         const long double wanted = elements_of(t, a);
         if (a->elements < 0 || fabsl((long double)a->elements - wanted) > 1e-9L * wanted)

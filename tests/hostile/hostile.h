@@ -61,6 +61,7 @@ typedef struct trial {
     bool in_place; /* candidates take turns in its runs */
     draw d;
     bool wrong; /* something of the problem may be */
+    int packed; /* the operand that spk_plan_update_values takes, as the problem's static_values says; -1: none */
     spk_context *context;
     const operation *op;
     given problem, args;
@@ -94,6 +95,7 @@ void trial_poison_outputs(trial *t);
 void trial_release_arrays(trial *t);
 
 void trial_compare(trial *t, tally *sum);     /* compare.c: after a run */
+void trial_give_values(trial *t, tally *sum); /* wrong.c: what the plan packs; before it a run must be refused */
 void trial_run_wrongly(trial *t, tally *sum); /* wrong.c: runs that must be refused and write nothing */
 void trial_run(trial *t, tally *sum);         /* trial.c: the whole case */
 

@@ -39,8 +39,8 @@ static void *narrowed(draw *d, const int64_t *from, int64_t count, spk_index_typ
         wide[i] = spoiled && i == place ? value : from[i];
         narrow[i] = (int32_t)wide[i];
     }
-    free(type == SPK_I64 ? (void *)narrow : (void *)wide);
-    return type == SPK_I64 ? (void *)wide : (void *)narrow;
+    free(type == SPK_INDEX_I64 ? (void *)narrow : (void *)wide);
+    return type == SPK_INDEX_I64 ? (void *)wide : (void *)narrow;
 }
 
 /* A description that says there are more blocks than the array of columns has is no case: nobody could know. */
@@ -60,7 +60,7 @@ spk_pattern *trial_draw_pattern(trial *t, int64_t rows, int64_t cols, int64_t li
     l.grid_rows = list_count * list_rows;
     l.grid_cols = (cols + l.block_cols - 1) / l.block_cols;
     draw_columns(d, &l);
-    const spk_index_type type = draw_chance(d, 50) ? SPK_I64 : SPK_I32;
+    const spk_index_type type = draw_chance(d, 50) ? SPK_INDEX_I64 : SPK_INDEX_I32;
     const int spoilt = t->wrong && draw_chance(d, 15) ? 1 + (int)draw_below(d, 4) : 0;
     void *offsets = narrowed(d, l.offsets, l.grid_rows + 1, type, spoilt == 1);
     void *columns = narrowed(d, l.columns, l.nnzb, type, spoilt == 2);

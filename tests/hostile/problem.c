@@ -33,7 +33,7 @@ static int64_t draw_count(trial *t, const spk_field_info *field)
 static spk_array_info array_of(const trial *t, int i)
 {
     spk_array_info array = {SPK_SIZED(spk_array_info)};
-    if (i < 0 || spk_problem_array(t->context, t->pattern, &t->problem, i, &array) != SPK_OK)
+    if (i < 0 || spk_problem_get_array(t->context, t->pattern, &t->problem, i, &array) != SPK_OK)
         array = (spk_array_info){0};
     return array;
 }

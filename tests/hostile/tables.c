@@ -16,21 +16,21 @@ static void need(bool good, const char *what)
 static void read_one(int index, operation *op)
 {
     *op = (operation){.info = {SPK_SIZED(spk_operation_info)}};
-    need(spk_operation_get(index, &op->info) == SPK_OK, "the table of operations cannot be read");
+    need(spk_operation_get_info(index, &op->info) == SPK_OK, "the table of operations cannot be read");
     need(op->info.field_count <= MOST_FIELDS && op->info.operand_count <= MOST_OPERANDS && op->info.scalar_count <= MOST_SCALARS &&
              op->info.problem_bytes <= sizeof(given) && op->info.args_bytes <= sizeof(given),
          "an operation has more than there is room for");
     for (int i = 0; i < op->info.field_count; i++) {
         op->fields[i] = (spk_field_info){SPK_SIZED(spk_field_info)};
-        need(spk_operation_field(op->info.operation, i, &op->fields[i]) == SPK_OK, "a field cannot be read");
+        need(spk_operation_get_field(op->info.operation, i, &op->fields[i]) == SPK_OK, "a field cannot be read");
     }
     for (int i = 0; i < op->info.operand_count; i++) {
         op->operands[i] = (spk_operand_info){SPK_SIZED(spk_operand_info)};
-        need(spk_operation_operand(op->info.operation, i, &op->operands[i]) == SPK_OK, "an operand cannot be read");
+        need(spk_operation_get_operand(op->info.operation, i, &op->operands[i]) == SPK_OK, "an operand cannot be read");
     }
     for (int i = 0; i < op->info.scalar_count; i++) {
         op->scalars[i] = (spk_scalar_info){SPK_SIZED(spk_scalar_info)};
-        need(spk_operation_scalar(op->info.operation, i, &op->scalars[i]) == SPK_OK, "a scalar cannot be read");
+        need(spk_operation_get_scalar(op->info.operation, i, &op->scalars[i]) == SPK_OK, "a scalar cannot be read");
     }
 }
 
@@ -68,6 +68,7 @@ bool field_is_wide(const spk_field_info *field)
     case SPK_FIELD_TRANS:
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
+    case SPK_FIELD_PROMISE:
         return false;
     default:
         return true;

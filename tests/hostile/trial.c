@@ -21,19 +21,29 @@ static const char *draw_row(trial *t)
     int count = 0;
     for (int i = 0; i < spk_kernel_count() && count < 256; i++) {
         spk_kernel_info row = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &row) == SPK_OK && row.operation == t->op->info.operation && strcmp(row.device, "cpu") == 0)
+        if (spk_kernel_get_info(i, &row) == SPK_OK && row.operation == t->op->info.operation && strcmp(row.device, "cpu") == 0)
             names[count++] = row.name;
     }
     return count > 0 ? names[draw_below(&t->d, count)] : NULL;
 }
 
+/* The operand that the problem promises to keep. */
+static int packed_operand(const trial *t)
+{
+    const spk_field_info *promise = field_named(t->op, "static_values");
+    for (int i = 0; promise != NULL && field_get(promise, &t->problem) != 0 && i < t->op->info.operand_count; i++)
+        if (t->op->operands[i].may_be_static)
+            return i;
+    return -1;
+}
+
 static void plan(trial *t, bool large)
 {
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .unknown = SPK_UNKNOWN_ESTIMATE};
-    t->in_place = !large && draw_chance(&t->d, 6);
+    t->packed = packed_operand(t);
+    t->in_place = !large && t->packed < 0 && draw_chance(&t->d, 6); /* with values that are packed this would be tuning, of seconds */
     if (t->in_place)
         options = (spk_tune_options){SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
-    options.assume_finite = draw_chance(&t->d, 30);
     options.only = draw_chance(&t->d, 80) ? draw_row(t) : NULL;
     spk_status status = spk_plan_create(t->context, t->pattern, &t->problem, &options, &t->plan);
     if (status == SPK_ERR_NO_CANDIDATE && options.only != NULL) { /* the row does not compute it */
@@ -51,11 +61,12 @@ static void plan(trial *t, bool large)
 static void run(trial *t, tally *sum)
 {
     trial_make_arrays(t);
+    trial_give_values(t, sum);
     trial_run_wrongly(t, sum);
     spk_status status = SPK_OK;
     for (int64_t left = t->in_place ? 1 + draw_below(&t->d, 90) : 1; left > 0 && status == SPK_OK && t->failures == 0; left--) {
         trial_poison_outputs(t);
-        status = spk_run(t->plan, &t->args, NULL);
+        status = spk_plan_run(t->plan, &t->args, NULL);
         if (status != SPK_OK)
             fail(t, "a right run is refused: %s", spk_last_error(t->context));
         else
@@ -73,7 +84,7 @@ static void run_without_arrays(trial *t)
     bool needs = false;
     for (int i = 0; i < t->op->info.operand_count; i++)
         needs = needs || (t->arrays[i].elements > 0 && array_is_out(t, i));
-    if (needs && spk_run(t->plan, &args, NULL) == SPK_OK)
+    if (needs && spk_plan_run(t->plan, &args, NULL) == SPK_OK)
         fail(t, "a run without arrays is not refused");
 }
 

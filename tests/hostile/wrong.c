@@ -9,7 +9,7 @@
 
 static void refuse(trial *t, const given *args, const char *what, const char *which, tally *sum)
 {
-    const spk_status status = spk_run(t->plan, args, NULL);
+    const spk_status status = spk_plan_run(t->plan, args, NULL);
     sum->wrong_runs++;
     if (status == SPK_OK)
         fail(t, "a run is not refused: %s %s", which, what);
@@ -18,6 +18,23 @@ static void refuse(trial *t, const given *args, const char *what, const char *wh
     for (int i = 0; i < t->op->info.operand_count; i++)
         if (t->memory[i] != NULL && memcmp(t->memory[i], t->before[i], (size_t)array_bytes(&t->arrays[i])) != 0)
             fail(t, "a run that is refused (%s %s) wrote %s", which, what, t->op->operands[i].name);
+}
+
+void trial_give_values(trial *t, tally *sum)
+{
+    if (t->packed < 0)
+        return;
+    void *values = t->memory[t->packed];
+    if (values != NULL) {
+        refuse(t, &t->args, "were not given", t->op->operands[t->packed].name, sum);
+        sum->wrong_runs++;
+        if (spk_plan_update_values(t->plan, NULL, NULL) == SPK_OK)
+            fail(t, "no values at all are taken");
+        else
+            check_refused(t, "values");
+    }
+    if (spk_plan_update_values(t->plan, values, NULL) != SPK_OK)
+        fail(t, "values are refused: %s", spk_last_error(t->context));
 }
 
 /* Whether a run reads or writes an operand for certain. */
@@ -30,7 +47,7 @@ static void without_an_array(trial *t, tally *sum)
 {
     const int operand = (int)draw_below(&t->d, t->op->info.operand_count);
     given args = t->args;
-    if (!is_needed(t, operand))
+    if (!is_needed(t, operand) || operand == t->packed) /* which a run does not take */
         return;
     memset(args.bytes + t->op->operands[operand].offset, 0, sizeof(void *));
     refuse(t, &args, "is NULL", t->op->operands[operand].name, sum);

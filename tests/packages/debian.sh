@@ -15,12 +15,13 @@ if [ -z "$packages" ]; then
 fi
 packages=$(realpath "$packages")
 version=$(sed -n 's/^project(sparsek VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
+library_package=libsparsek${version%.*} # its name has the soname's version
 # On Debian 12 it says nothing at all; a later one may have more to inform of.
 lintian --allow-root --display-info --fail-on error,warning "$packages"/*.changes || { echo "debian: lintian is not content"; exit 1; }
 
 tree=$packages/tree
 rm -rf "$tree"
-for package in sparsek libsparsek0.1 libsparsek-dev; do dpkg -x "$packages/${package}_${version}"_*.deb "$tree"; done
+for package in sparsek "$library_package" libsparsek-dev; do dpkg -x "$packages/${package}_${version}"_*.deb "$tree"; done
 libdir=$tree/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 export LD_LIBRARY_PATH=$libdir SPARSEK_STORE=$packages/store.db SPARSEK_CACHE_DIR=$packages/cache
 checked() { "$1" | tail -n 4 | diff - <(printf '%6.1f %6.1f\n' 7 18 16 37 2 8 2 12); }
@@ -49,11 +50,11 @@ for command in info bench tune explain run inspect convert gen check regret cach
     gzip -cd "$tree/usr/share/man/man1/sparsek-$command.1.gz" | grep -qi "sparsek.*$command" || { echo "debian: no page of sparsek $command"; exit 1; }
 done
 for file in bin/sparsek libexec/sparsek/sparsek-prover share/man/man1/sparsek.1.gz share/bash-completion/completions/sparsek \
-    share/zsh/vendor-completions/_sparsek share/fish/vendor_completions.d/sparsek.fish share/doc/libsparsek0.1/sparsek.spdx; do
+    share/zsh/vendor-completions/_sparsek share/fish/vendor_completions.d/sparsek.fish "share/doc/$library_package/sparsek.spdx"; do
     [ -s "$tree/usr/$file" ] || { echo "debian: no package has usr/$file"; exit 1; }
 done
 for library in libc6 libjansson4 libsqlite3-0 zlib1g; do
-    dpkg-deb -f "$packages/libsparsek0.1_${version}"_*.deb Depends | grep -q "$library" || { echo "debian: libsparsek0.1 does not depend on $library"; exit 1; }
+    dpkg-deb -f "$packages/${library_package}_${version}"_*.deb Depends | grep -q "$library" || { echo "debian: $library_package does not depend on $library"; exit 1; }
 done
 tests/abi/elf.py --hardened "$libdir" "$tree/usr/bin" "$tree/usr/libexec/sparsek"
 echo "debian: three packages of version $version: built, lintian content, consumers and program run"

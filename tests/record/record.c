@@ -1,5 +1,6 @@
 /* Preloaded into `sparsek tune`: instead of tuning a problem, binds and runs candidates on it, on the recording double of libcuda, and
- * writes what they launched. It asks nothing of the program but its public functions, so that it records other revisions, too.
+ * writes what they launched. It asks nothing of the program but its public functions, so that it records other revisions, too. The
+ * program's problem is to promise finite numbers (--assume-finite), so that every row may be bound.
  *
  *   SPARSEK_CUDA, SPARSEK_NVRTC  this file
  *   SPARSEK_RECORD_CHOICES=FILE  the candidates, "ROW PARAMS", a line each
@@ -16,6 +17,40 @@
 #include "record.h"
 
 enum { MOST_OPERANDS = 16, MOST_BYTES = 1024 };
+
+/* ------------------------------------------------------------------------------------------------ revisions before 0.2.0 */
+
+/* Some functions have another name there: whichever the program's library has is called. */
+#define EITHER(now, before)                           \
+    extern __typeof__(now) now __attribute__((weak)); \
+    extern __typeof__(now) before __attribute__((weak))
+#define CALL(now, before) (now != NULL ? now : before)
+EITHER(spk_plan_run, spk_run);
+EITHER(spk_kernel_get_info, spk_kernel_get);
+EITHER(spk_operation_get_info, spk_operation_get);
+EITHER(spk_operation_get_operand, spk_operation_operand);
+EITHER(spk_operation_get_scalar, spk_operation_scalar);
+EITHER(spk_problem_get_array, spk_problem_array);
+
+/* And the promise is an option. */
+typedef struct options_before {
+    size_t struct_size;
+    int effort, unknown, cache;
+    double budget_s, tolerance;
+    int assume_finite, static_values, fresh;
+    const char *only, *exclude, *choice;
+    uint64_t seed;
+} options_before;
+
+static spk_status make_plan(spk_context *context, spk_pattern *pattern, const void *problem, const char *excluded, const char *choice,
+                            spk_plan **plan)
+{
+    const options_before before = {sizeof before, .assume_finite = 1, .exclude = excluded, .choice = choice};
+    const spk_tune_options now = {SPK_SIZED(spk_tune_options), .exclude = excluded, .choice = choice};
+    return spk_plan_create(context, pattern, problem, spk_plan_run != NULL ? &now : (const void *)&before, plan);
+}
+
+/* ------------------------------------------------------------------------------------------------ operands */
 
 typedef struct work {
     spk_context *context;
@@ -40,7 +75,7 @@ static spk_status find_operation(const void *problem, spk_operation_info *op)
     } *head = problem;
     for (int i = 0; i < spk_operation_count(); i++) {
         *op = (spk_operation_info){SPK_SIZED(spk_operation_info)};
-        const spk_status status = spk_operation_get(i, op);
+        const spk_status status = CALL(spk_operation_get_info, spk_operation_get)(i, op);
         if (status != SPK_OK || op->operation == head->operation)
             return status;
     }
@@ -52,9 +87,9 @@ static spk_status make_operands(work *w)
     for (int i = 0; i < w->op.operand_count; i++) {
         spk_operand_info operand = {SPK_SIZED(spk_operand_info)};
         spk_array_info array = {SPK_SIZED(spk_array_info)};
-        spk_status status = spk_operation_operand(w->op.operation, i, &operand);
+        spk_status status = CALL(spk_operation_get_operand, spk_operation_operand)(w->op.operation, i, &operand);
         if (status == SPK_OK)
-            status = spk_problem_array(w->context, w->pattern, w->problem, i, &array);
+            status = CALL(spk_problem_get_array, spk_problem_array)(w->context, w->pattern, w->problem, i, &array);
         if (status == SPK_OK && array.elements > 0)
             status = spk_memory_allocate(w->context, (size_t)array.elements * spk_dtype_bytes(array.dtype), &w->memory[i]);
         if (status != SPK_OK)
@@ -65,7 +100,7 @@ static spk_status make_operands(work *w)
     for (int i = 0; i < w->op.scalar_count; i++) {
         spk_scalar_info scalar = {SPK_SIZED(spk_scalar_info)};
         const double value = 0.5 + i;
-        const spk_status status = spk_operation_scalar(w->op.operation, i, &scalar);
+        const spk_status status = CALL(spk_operation_get_scalar, spk_operation_scalar)(w->op.operation, i, &scalar);
         if (status != SPK_OK)
             return status;
         memcpy(w->args.bytes + scalar.offset, &value, sizeof value);
@@ -92,8 +127,8 @@ static void others(spk_operation operation, const char *row, char *text, size_t 
     text[0] = '\0';
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info kernel = {SPK_SIZED(spk_kernel_info)};
-        if (spk_kernel_get(i, &kernel) == SPK_OK && kernel.operation == operation && strcmp(kernel.device, "cuda") == 0 &&
-            strcmp(kernel.name, row) != 0 && used < size)
+        if (CALL(spk_kernel_get_info, spk_kernel_get)(i, &kernel) == SPK_OK && kernel.operation == operation &&
+            strcmp(kernel.device, "cuda") == 0 && strcmp(kernel.name, row) != 0 && used < size)
             used += (size_t)snprintf(text + used, size - used, "%s%s", used > 0 ? "," : "", kernel.name);
     }
 }
@@ -145,12 +180,11 @@ static void record(work *w, const char *choice, FILE *out)
     for (int i = 0; i < w->op.operand_count; i++)
         if (w->memory[i] != NULL)
             record_name(w->memory[i], w->names[i]);
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1, .exclude = excluded, .choice = choice};
-    spk_status status = spk_plan_create(w->context, w->pattern, w->problem, &options, &plan);
+    spk_status status = make_plan(w->context, w->pattern, w->problem, excluded, choice, &plan);
     if (status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_NO_CANDIDATE)
         return;
     if (status == SPK_OK)
-        status = spk_run(plan, &w->args, NULL);
+        status = CALL(spk_plan_run, spk_run)(plan, &w->args, NULL);
     write_record(out, choice, status != SPK_OK ? spk_last_error(w->context) : NULL);
     spk_plan_destroy(&plan);
 }

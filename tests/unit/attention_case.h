@@ -109,7 +109,7 @@ static bool can_run(const char *choice)
 {
     spk_device_info device = {SPK_SIZED(spk_device_info)};
     bool avx2 = false, avx512 = false, bf16 = false, amx = false;
-    ok(spk_context_device(context, &device));
+    ok(spk_context_get_device(context, &device));
     for (int i = 0; i < device.isa_count; i++) {
         avx2 = avx2 || strcmp(device.isa[i], "avx2") == 0;
         avx512 = avx512 || strcmp(device.isa[i], "avx512f") == 0;

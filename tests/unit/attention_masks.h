@@ -39,7 +39,7 @@ static void make_pattern(mask *m, int64_t rows, int64_t cols, bool wide)
                                      .nnzb = count,
                                      .row_offsets = wide ? (const void *)offsets : narrow_offsets,
                                      .col_indices = wide ? (const void *)columns : narrow_columns,
-                                     .index_type = wide ? SPK_I64 : SPK_I32};
+                                     .index_type = wide ? SPK_INDEX_I64 : SPK_INDEX_I32};
     ok(spk_pattern_create(context, &indices, &m->pattern));
 }
 

@@ -80,15 +80,10 @@ static spk_pattern *make_pattern(spk_rng *rng, const case_shape *shape)
                 columns[nnzb++] = j;
         offsets[i + 1] = nnzb;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
-                               .rows = shape->rows,
-                               .cols = shape->cols,
-                               .block_rows = shape->block_rows,
-                               .block_cols = shape->block_cols,
-                               .nnzb = nnzb,
-                               .row_offsets = offsets,
-                               .col_indices = columns,
-                               .index_type = SPK_I64};
+    spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices),      .rows = shape->rows, .cols = shape->cols,    .block_rows = shape->block_rows,
+        .block_cols = shape->block_cols, .nnzb = nnzb,        .row_offsets = offsets, .col_indices = columns,
+        .index_type = SPK_INDEX_I64};
     spk_pattern *pattern = NULL;
     must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
     free(offsets);

@@ -175,7 +175,7 @@ static inline void *index_array(spk_index_type type, const int64_t *from, int64_
     void *made = malloc((size_t)count * 8 + 8);
     assert_non_null(made);
     for (int64_t i = 0; i < count; i++) {
-        if (type == SPK_I32)
+        if (type == SPK_INDEX_I32)
             ((int32_t *)made)[i] = (int32_t)from[i];
         else
             ((int64_t *)made)[i] = from[i];
@@ -235,7 +235,7 @@ static inline spk_matrix *random_matrix(spk_rng *rng, spk_format format, int64_t
             row_of[j] = row, col_of[j] = col;
         }
     spk_dtype dtype = random_dtype(rng);
-    spk_index_type type = pick(rng, 0, 1) ? SPK_I32 : SPK_I64;
+    spk_index_type type = pick(rng, 0, 1) ? SPK_INDEX_I32 : SPK_INDEX_I64;
     spk_layout layout = pick(rng, 0, 1) && (format == SPK_DENSE || format == SPK_BSR) ? SPK_COL_MAJOR : SPK_ROW_MAJOR;
     int64_t lines = layout == SPK_ROW_MAJOR ? rows : cols, length = layout == SPK_ROW_MAJOR ? cols : rows;
     int64_t ld = length + pick(rng, 0, 3);

@@ -46,7 +46,7 @@ static inline void draw_blocks(spk_rng *rng, blocks *b, double density)
     ok(spk_pattern_create(context,
                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = b->rows, .cols = b->cols, .block_rows = b->block_rows,
                                              .block_cols = b->block_cols, .nnzb = b->nnzb, .row_offsets = offsets, .col_indices = b->col,
-                                             .index_type = SPK_I64},
+                                             .index_type = SPK_INDEX_I64},
                           &b->pattern));
     free(offsets);
 }

@@ -66,9 +66,9 @@ static spk_matrix *bsr_diagonal(int64_t blocks, int64_t block)
         offsets[i + 1] = i + 1;
         columns[i] = i;
     }
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_BSR,      .dtype = SPK_F32,      .rows = blocks * block,
-                            .cols = blocks * block,     .block_rows = block,    .block_cols = block,   .nnz = blocks,
-                            .index_type = SPK_I64,      .row_offsets = offsets, .col_indices = columns};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),  .format = SPK_BSR,      .dtype = SPK_F32,      .rows = blocks * block,
+                            .cols = blocks * block,      .block_rows = block,    .block_cols = block,   .nnz = blocks,
+                            .index_type = SPK_INDEX_I64, .row_offsets = offsets, .col_indices = columns};
     spk_matrix *made = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &made));
     free(offsets);

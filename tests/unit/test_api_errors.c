@@ -102,12 +102,12 @@ static void wrong_contexts(void **state)
         assert_ptr_equal(made, (spk_context *)&made);
     }
     expect(spk_context_create(NULL, NULL), SPK_ERR_ARGUMENT, NULL, "context is NULL");
-    expect(spk_context_device(NULL, NULL), SPK_ERR_ARGUMENT, NULL, "context is NULL");
-    expect(spk_context_device(context, NULL), SPK_ERR_ARGUMENT, context, "info is NULL");
+    expect(spk_context_get_device(NULL, NULL), SPK_ERR_ARGUMENT, NULL, "context is NULL");
+    expect(spk_context_get_device(context, NULL), SPK_ERR_ARGUMENT, context, "info is NULL");
     spk_library_info info = {SPK_SIZED(spk_library_info)};
-    expect(spk_context_library(context, 99, &info), SPK_ERR_ARGUMENT, context, "index = 99");
+    expect(spk_context_get_library(context, 99, &info), SPK_ERR_ARGUMENT, context, "index = 99");
     spk_device_info unsized = {0};
-    expect(spk_context_device(context, &unsized), SPK_ERR_ARGUMENT, context, "spk_device_info.struct_size is 0");
+    expect(spk_context_get_device(context, &unsized), SPK_ERR_ARGUMENT, context, "spk_device_info.struct_size is 0");
 }
 
 /* A field that only a newer header has: refused unless it is zero. */
@@ -153,8 +153,16 @@ static void wrong_patterns(void **state)
     REFUSE(nnzb, 3, SPK_ERR_ARGUMENT, "nnzb");
     REFUSE(row_offsets, NULL, SPK_ERR_ARGUMENT, "row_offsets");
     REFUSE(col_indices, NULL, SPK_ERR_ARGUMENT, "col_indices");
-    REFUSE(index_type, (spk_index_type)9, SPK_ERR_ARGUMENT, "index_type");
+    REFUSE(index_type, (spk_index_type)-1, SPK_ERR_ARGUMENT, "index_type = -1");
+    REFUSE(index_type, (spk_index_type)SPK_INT32, SPK_ERR_ARGUMENT, "index_type = 8 is neither SPK_INDEX_I32 (0) nor SPK_INDEX_I64 (64)");
+    for (int dtype = SPK_F32; spk_dtype_name((spk_dtype)dtype) != NULL; dtype++) {
+        REFUSE(index_type, (spk_index_type)dtype, SPK_ERR_ARGUMENT, "is neither SPK_INDEX_I32");
+    }
     REFUSE(index_memory, SPK_DEVICE, SPK_ERR_UNSUPPORTED, "index_memory");
+    const spk_deferred_indices later = {SPK_SIZED(spk_deferred_indices)}, unsized = {0};
+    REFUSE(deferred, &later, SPK_ERR_ARGUMENT, "goes with index_memory = SPK_DEVICE (1)");
+    REFUSE(deferred, &unsized, SPK_ERR_ARGUMENT, "spk_deferred_indices.struct_size is 0");
+    REFUSE(deferred, (i.index_memory = SPK_DEVICE, &later), SPK_ERR_ARGUMENT, "device = \"cpu\" has no streams");
     const int32_t falling[] = {0, 3, 2}, shifted[] = {1, 2, 4}, negative[] = {0, -2, 4};
     REFUSE(row_offsets, falling, SPK_ERR_ARGUMENT, "row_offsets[2] = 2");
     REFUSE(row_offsets, shifted, SPK_ERR_ARGUMENT, "row_offsets[0] = 1");
@@ -178,10 +186,10 @@ static void wrong_problems(void **state)
     (void)state;
     spk_spmm p;
     spk_plan *plan = (spk_plan *)&plan;
-#define REFUSE(field, value, status, piece)                                           \
-    p = good_spmm();                                                                  \
-    p.field = value;                                                                  \
-    expect(spk_plan_spmm(context, pattern, &p, NULL, &plan), status, context, piece); \
+#define REFUSE(field, value, status, piece)                                                  \
+    p = good_spmm();                                                                         \
+    p.field = value;                                                                         \
+    expect(spk_plan_create_spmm(context, pattern, &p, NULL, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(n, -1, SPK_ERR_ARGUMENT, "n = -1");
@@ -217,9 +225,9 @@ static void wrong_problems(void **state)
     REFUSE(stride_a, (p.batch = 3, INT64_C(1) << 60), SPK_ERR_ARGUMENT, "exceed 2^62 bytes");
 #undef REFUSE
     p = good_spmm();
-    expect(spk_plan_spmm(context, NULL, &p, NULL, &plan), SPK_ERR_ARGUMENT, context, "pattern is NULL");
-    expect(spk_plan_spmm(context, pattern, NULL, NULL, &plan), SPK_ERR_ARGUMENT, context, "problem is NULL");
-    expect(spk_plan_spmm(context, pattern, &p, NULL, NULL), SPK_ERR_ARGUMENT, context, "plan is NULL");
+    expect(spk_plan_create_spmm(context, NULL, &p, NULL, &plan), SPK_ERR_ARGUMENT, context, "pattern is NULL");
+    expect(spk_plan_create_spmm(context, pattern, NULL, NULL, &plan), SPK_ERR_ARGUMENT, context, "problem is NULL");
+    expect(spk_plan_create_spmm(context, pattern, &p, NULL, NULL), SPK_ERR_ARGUMENT, context, "plan is NULL");
 }
 
 /* ---- tuning options */
@@ -244,7 +252,7 @@ static void pattern_of_another_context(void **state)
     expect(spk_oracle(other, pattern, &spmm, &args, SPK_FIRST_OUTPUT, NULL, 0, want, NULL), SPK_ERR_ARGUMENT, other, piece);
     expect(spk_default_tolerance(other, pattern, &spmm, SPK_FIRST_OUTPUT, &tolerance), SPK_ERR_ARGUMENT, other, piece);
     expect(spk_tune(other, pattern, &spmm, NULL, &report), SPK_ERR_ARGUMENT, other, piece);
-    expect(spk_race(other, pattern, &spmm, NULL, NULL, &report), SPK_ERR_ARGUMENT, other, piece);
+    expect(spk_race_kernels(other, pattern, &spmm, NULL, NULL, &report), SPK_ERR_ARGUMENT, other, piece);
     assert_null(plan);
     assert_null(report);
     const spk_matrix_desc dense = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2, .nnz = 4};
@@ -261,10 +269,10 @@ static void wrong_options(void **state)
     spk_spmm p = good_spmm();
     spk_tune_options o;
     spk_plan *plan = (spk_plan *)&plan;
-#define REFUSE(field, value, status, piece)                                         \
-    o = (spk_tune_options){SPK_SIZED(spk_tune_options)};                            \
-    o.field = value;                                                                \
-    expect(spk_plan_spmm(context, pattern, &p, &o, &plan), status, context, piece); \
+#define REFUSE(field, value, status, piece)                                                \
+    o = (spk_tune_options){SPK_SIZED(spk_tune_options)};                                   \
+    o.field = value;                                                                       \
+    expect(spk_plan_create_spmm(context, pattern, &p, &o, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
     REFUSE(effort, (spk_effort)8, SPK_ERR_ARGUMENT, "effort = 8");
     REFUSE(unknown, (spk_unknown)8, SPK_ERR_ARGUMENT, "unknown = 8");
@@ -289,7 +297,7 @@ static void wrong_runs(void **state)
     p.use_c = 1;
     spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference"};
     spk_plan *plan = NULL;
-    assert_int_equal(spk_plan_spmm(context, pattern, &p, &reference, &plan), SPK_OK);
+    assert_int_equal(spk_plan_create_spmm(context, pattern, &p, &reference, &plan), SPK_OK);
     spk_spmm_args a;
     for (int i = 0; i < 4 * 8; i++)
         d[i] = 42;
@@ -298,7 +306,7 @@ static void wrong_runs(void **state)
     a.c = c;                        \
     a.beta = 1;                     \
     a.field = value;                \
-    expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, piece)
+    expect(spk_plan_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, piece)
     REFUSE(struct_size, 0, "args.struct_size is 0");
     REFUSE(values, NULL, "args.values is NULL: 24 elements of f32");
     REFUSE(b, NULL, "args.b is NULL");
@@ -311,9 +319,9 @@ static void wrong_runs(void **state)
     REFUSE(alpha, NAN, "args.alpha");
     REFUSE(beta, INFINITY, "args.beta = inf");
 #undef REFUSE
-    expect(spk_run_spmm(NULL, &a, NULL), SPK_ERR_ARGUMENT, NULL, "plan is NULL");
-    expect(spk_run_spmm(plan, NULL, NULL), SPK_ERR_ARGUMENT, context, "args is NULL");
-    expect(spk_run_spmm(plan, &a, &a), SPK_ERR_ARGUMENT, context, "device = \"cpu\" has no streams");
+    expect(spk_plan_run_spmm(NULL, &a, NULL), SPK_ERR_ARGUMENT, NULL, "plan is NULL");
+    expect(spk_plan_run_spmm(plan, NULL, NULL), SPK_ERR_ARGUMENT, context, "args is NULL");
+    expect(spk_plan_run_spmm(plan, &a, &a), SPK_ERR_ARGUMENT, context, "device = \"cpu\" has no streams");
     expect(spk_plan_update_values(plan, values, NULL), SPK_ERR_ARGUMENT, context, "without static_values");
     for (int i = 0; i < 4 * 8; i++)
         assert_true(d[i] == 42);
@@ -321,10 +329,10 @@ static void wrong_runs(void **state)
     a = good_args();
     a.c = d;
     a.beta = 1;
-    assert_int_equal(spk_run_spmm(plan, &a, NULL), SPK_OK);
+    assert_int_equal(spk_plan_run_spmm(plan, &a, NULL), SPK_OK);
     a.c = NULL;
     a.beta = 0;
-    assert_int_equal(spk_run_spmm(plan, &a, NULL), SPK_OK);
+    assert_int_equal(spk_plan_run_spmm(plan, &a, NULL), SPK_OK);
     spk_plan_destroy(&plan);
 }
 
@@ -333,29 +341,29 @@ static void wrong_workspace(void **state)
     (void)state;
     spk_spmm p = {SPK_SIZED(spk_spmm), .n = 8, .layout_b = SPK_COL_MAJOR};
     spk_report *report = NULL;
-    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list_candidates(context, pattern, &p, NULL, &report), SPK_OK);
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     int tried = 0;
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-        assert_int_equal(spk_report_candidate(report, i, &candidate), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(report, i, &candidate), SPK_OK);
         if (candidate.status != SPK_CANDIDATE_OK)
             continue;
         char choice[200];
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
         spk_tune_options o = {SPK_SIZED(spk_tune_options), .choice = choice};
         spk_plan *plan = NULL;
-        assert_int_equal(spk_plan_spmm(context, pattern, &p, &o, &plan), SPK_OK);
+        assert_int_equal(spk_plan_create_spmm(context, pattern, &p, &o, &plan), SPK_OK);
         size_t bytes = spk_plan_workspace_bytes(plan);
         if (bytes > 0 && bytes < sizeof big) {
             spk_spmm_args a = good_args();
             a.workspace = (void *)(((uintptr_t)big + 63) / 64 * 64);
             a.workspace_bytes = bytes - 1;
-            expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "args.workspace_bytes");
+            expect(spk_plan_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "args.workspace_bytes");
             a.workspace = (char *)a.workspace + 8;
             a.workspace_bytes = bytes;
-            expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "not aligned to 64 bytes");
+            expect(spk_plan_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "not aligned to 64 bytes");
             tried++;
         }
         spk_plan_destroy(&plan);
@@ -371,17 +379,18 @@ static spk_plan *plan_with_workspace(void)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     spk_plan *plan = NULL;
-    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list_candidates(context, pattern, &p, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     for (int i = 0; i < info.candidate_count && spk_plan_workspace_bytes(plan) <= 64; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
         char choice[200];
-        assert_int_equal(spk_report_candidate(report, i, &candidate), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(report, i, &candidate), SPK_OK);
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
         spk_plan_destroy(&plan);
         if (candidate.status == SPK_CANDIDATE_OK)
-            assert_int_equal(spk_plan_spmm(context, pattern, &p, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan),
-                             SPK_OK);
+            assert_int_equal(
+                spk_plan_create_spmm(context, pattern, &p, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan),
+                SPK_OK);
     }
     spk_report_destroy(&report);
     return plan;
@@ -407,9 +416,9 @@ static void wrong_place_of_workspace(void **state)
             a.workspace = start;
             a.workspace_bytes = bytes + 64;
             if (at < bytes)
-                expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, names[i]);
+                expect(spk_plan_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, names[i]);
             else
-                assert_int_equal(spk_run_spmm(plan, &a, NULL), SPK_OK);
+                assert_int_equal(spk_plan_run_spmm(plan, &a, NULL), SPK_OK);
         }
     }
     spk_plan_destroy(&plan);
@@ -419,17 +428,18 @@ static void wrong_static_values(void **state)
 {
     (void)state;
     spk_spmm p = good_spmm();
-    spk_tune_options o = {SPK_SIZED(spk_tune_options), .static_values = 1, .choice = "reference"};
+    p.static_values = 1;
+    spk_tune_options o = {SPK_SIZED(spk_tune_options), .choice = "reference"};
     spk_spmm_args a = good_args();
-    expect(spk_matmul(context, pattern, &p, &a, &o), SPK_ERR_ARGUMENT, context, "make a plan");
+    expect(spk_compute_spmm(context, pattern, &p, &a, &o), SPK_ERR_ARGUMENT, context, "make a plan");
     spk_plan *plan = NULL;
-    assert_int_equal(spk_plan_spmm(context, pattern, &p, &o, &plan), SPK_OK);
-    expect(spk_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "spk_plan_update_values");
+    assert_int_equal(spk_plan_create_spmm(context, pattern, &p, &o, &plan), SPK_OK);
+    expect(spk_plan_run_spmm(plan, &a, NULL), SPK_ERR_ARGUMENT, context, "spk_plan_update_values");
     expect(spk_plan_update_values(plan, NULL, NULL), SPK_ERR_ARGUMENT, context, "values is NULL");
     expect(spk_plan_update_values(plan, (char *)values + 1, NULL), SPK_ERR_ARGUMENT, context, "not aligned");
     assert_int_equal(spk_plan_update_values(plan, values, NULL), SPK_OK);
     a.values = NULL;
-    assert_int_equal(spk_run_spmm(plan, &a, NULL), SPK_OK);
+    assert_int_equal(spk_plan_run_spmm(plan, &a, NULL), SPK_OK);
     spk_plan_destroy(&plan);
 }
 
@@ -454,18 +464,18 @@ static void wrong_oracles_and_reports(void **state)
     expect(spk_oracle(context, pattern, &p, &a, 9, NULL, 0, out, NULL), SPK_ERR_ARGUMENT, context, "operand = 9: spmm has 9 operands");
     expect(spk_default_tolerance(context, pattern, &p, -2, out), SPK_ERR_ARGUMENT, context, "operand = -2: spmm has 9 operands");
     spk_report *report = NULL;
-    assert_int_equal(spk_list(context, pattern, &p, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list_candidates(context, pattern, &p, NULL, &report), SPK_OK);
     spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-    expect(spk_report_candidate(report, -1, &candidate), SPK_ERR_ARGUMENT, NULL, "index = -1");
-    expect(spk_report_candidate(report, 100000, &candidate), SPK_ERR_ARGUMENT, NULL, "index = 100000");
-    expect(spk_report_candidate(NULL, 0, &candidate), SPK_ERR_ARGUMENT, NULL, "report is NULL");
+    expect(spk_report_get_candidate(report, -1, &candidate), SPK_ERR_ARGUMENT, NULL, "index = -1");
+    expect(spk_report_get_candidate(report, 100000, &candidate), SPK_ERR_ARGUMENT, NULL, "index = 100000");
+    expect(spk_report_get_candidate(NULL, 0, &candidate), SPK_ERR_ARGUMENT, NULL, "report is NULL");
     spk_report_destroy(&report);
     expect(spk_explain(context, pattern, &p, NULL, &report), SPK_ERR_UNKNOWN_CLASS, context, "");
     spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = -3};
-    expect(spk_race(context, pattern, &p, NULL, &race, &report), SPK_ERR_ARGUMENT, context, "rounds = -3");
+    expect(spk_race_kernels(context, pattern, &p, NULL, &race, &report), SPK_ERR_ARGUMENT, context, "rounds = -3");
     assert_null(report);
     spk_kernel_info kernel = {SPK_SIZED(spk_kernel_info)};
-    expect(spk_kernel_get(-1, &kernel), SPK_ERR_ARGUMENT, NULL, "index = -1");
+    expect(spk_kernel_get_info(-1, &kernel), SPK_ERR_ARGUMENT, NULL, "index = -1");
 }
 
 static void wrong_matrices(void **state)
@@ -542,11 +552,11 @@ static void messages_without_a_context(void **state)
     spk_matrix_desc desc = {.struct_size = sizeof(size_t)};
     assert_int_equal(spk_matrix_create(own, &desc, &matrix), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(own), "spk_matrix_desc.struct_size is 8"));
-    assert_int_equal(spk_run_spmm(NULL, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_spmm(NULL, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_string_equal(spk_last_error(own), "plan is NULL");
     assert_string_equal(spk_last_error(NULL), "plan is NULL");
     spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-    assert_int_equal(spk_kernel_get(-1, &info), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_kernel_get_info(-1, &info), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(own), "index = -1"));
     spk_context_destroy(&own);
 }

@@ -242,6 +242,51 @@ static void empty_ones(void **state)
         assert_true(fabsf(o[c] - (v[c] + v[3 + c] + v[6 + c] + v[9 + c] + v[12 + c]) / 5) < 1e-5F);
 }
 
+static void check_all(const spk_attention *a, const mask *m, const setting *s)
+{
+    for (int64_t head = 0; head < a->heads; head++)
+        for (int64_t query = 0; query < a->queries; query++)
+            check_query(a, m, s, 0, head, query);
+    memset(o, 0xff, sizeof o);
+    memset(lse, 0xff, sizeof lse);
+}
+
+/* The calls with the structs' types, without a mask and with one: blocks of 4 x 4, of which the first row has one and the second both. */
+static void typed_calls(void **state)
+{
+    (void)state;
+    static mask blocks = {.height = 4, .width = 4, .lists = 1, .down = 2, .across = 2, .stored = {true, false, true, true}};
+    const int32_t offsets[] = {0, 1, 3}, columns[] = {0, 0, 1};
+    const spk_attention a = {SPK_SIZED(spk_attention), .batch = 1, .heads = 2, .queries = 6, .keys = 7, .depth = 5, .want_lse = 1};
+    const setting s = {.scale = 0.5};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
+    spk_attention_args args = spk_attention_args_make(s.scale);
+    ok(spk_pattern_create(context,
+                          &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = a.queries, .cols = a.keys, .block_rows = 4,
+                                             .block_cols = 4, .nnzb = 3, .row_offsets = offsets, .col_indices = columns},
+                          &blocks.pattern));
+    ok(spk_fill_random(context, SPK_F32, MOST, 4, q));
+    ok(spk_fill_random(context, SPK_F32, MOST, 5, k));
+    ok(spk_fill_random(context, SPK_F32, MOST, 6, v));
+    args.q = q;
+    args.k = k;
+    args.v = v;
+    args.o = o;
+    args.lse = lse;
+    for (int masked = 0; masked <= 1; masked++) {
+        const mask *m = masked ? &blocks : NULL;
+        spk_pattern *pattern = masked ? blocks.pattern : NULL;
+        spk_plan *plan = NULL;
+        ok(spk_plan_create_attention(context, pattern, &a, &estimate, &plan));
+        ok(spk_plan_run_attention(plan, &args, NULL));
+        spk_plan_destroy(&plan);
+        check_all(&a, m, &s);
+        ok(spk_compute_attention(context, pattern, &a, &args, &estimate));
+        check_all(&a, m, &s);
+    }
+    spk_pattern_destroy(&blocks.pattern);
+}
+
 static void refused(const spk_attention *a, const char *why)
 {
     const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .lse = lse, .scale = 1};
@@ -301,6 +346,7 @@ int main(void)
         cmocka_unit_test(hidden_numbers_have_no_influence),
         cmocka_unit_test(equal_bits),
         cmocka_unit_test(empty_ones),
+        cmocka_unit_test(typed_calls),
         cmocka_unit_test(wrong_ones_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

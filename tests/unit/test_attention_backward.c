@@ -357,6 +357,55 @@ static void empty_ones(void **state)
     }
 }
 
+static void clear_gradients(void)
+{
+    memset(grad_q, 0xff, sizeof grad_q);
+    memset(grad_k, 0xff, sizeof grad_k);
+    memset(grad_v, 0xff, sizeof grad_v);
+}
+
+static void check_gradients(const spk_attention *a, const setting *s)
+{
+    check_some(a, NULL, s, true, "grad Q", q, grad_q, a->heads, a->queries, a->depth);
+    check_some(a, NULL, s, true, "grad K", k, grad_k, a->heads_kv, a->keys, a->depth);
+    check_some(a, NULL, s, true, "grad V", v, grad_v, a->heads_kv, a->keys, depth_v_of(a));
+    clear_gradients();
+}
+
+/* The calls with the structs' types. */
+static void typed_calls(void **state)
+{
+    (void)state;
+    const spk_attention a = {
+        SPK_SIZED(spk_attention), .batch = 1, .heads = 4, .heads_kv = 2, .queries = 6, .keys = 7, .depth = 5, .want_lse = 1};
+    const setting s = {.scale = 0.5};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
+    spk_attention_backward_args args = spk_attention_backward_args_make(s.scale);
+    spk_attention_backward b = backward_of(&a);
+    spk_plan *plan = NULL;
+    spk_rng_seed(&rng, 21);
+    b.use_grad_lse = 1;
+    args.q = q;
+    args.k = k;
+    args.v = v;
+    args.o = o;
+    args.lse = lse;
+    args.grad_o = grad_o;
+    args.grad_lse = grad_lse;
+    args.grad_q = grad_q;
+    args.grad_k = grad_k;
+    args.grad_v = grad_v;
+    fill();
+    check(a, NULL, &s, "attention_reference");
+    clear_gradients();
+    ok(spk_plan_create_attention_backward(context, NULL, &b, &estimate, &plan));
+    ok(spk_plan_run_attention_backward(plan, &args, NULL));
+    spk_plan_destroy(&plan);
+    check_gradients(&a, &s);
+    ok(spk_compute_attention_backward(context, NULL, &b, &args, &estimate));
+    check_gradients(&a, &s);
+}
+
 static void refused(const spk_attention_backward *b, const char *why)
 {
     const spk_attention_backward_args args = backward_args(&(setting){.scale = 1});
@@ -381,7 +430,7 @@ static void wrong_ones_are_refused(void **state)
     REFUSE(head_stride_grad_k, 3, "head_stride_grad_k = 3: heads of 32 elements would overlap");
     REFUSE(head_stride_grad_lse, -1, "head_stride_grad_lse = -1: it cannot be negative");
     REFUSE(stride_grad_v, SPK_STRIDE_SHARED, "stride_grad_v = -1: an output cannot be one for all items");
-    REFUSE(reserved, 1, "reserved = 1: it must be 0");
+    REFUSE(assume_finite, 2, "assume_finite = 2: the values are 0..1");
     REFUSE(tiles, 2, "tiles = 2: there is no pattern");
 #undef REFUSE
     spk_attention_backward_args args = backward_args(&(setting){.scale = 1});
@@ -426,6 +475,7 @@ int main(void)
         cmocka_unit_test(equal_bits),
         cmocka_unit_test(sequences_alone),
         cmocka_unit_test(empty_ones),
+        cmocka_unit_test(typed_calls),
         cmocka_unit_test(half_precision_is_tuned),
         cmocka_unit_test(wrong_ones_are_refused),
     };

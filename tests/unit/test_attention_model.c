@@ -102,7 +102,7 @@ static spk_pattern *mask_of(const struct measured_problem *p)
     }
     const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = rows * p->block, .cols = p->keys,
                                      .block_rows = p->block,     .block_cols = p->block,  .nnzb = rows * p->kept,
-                                     .row_offsets = offsets,     .col_indices = columns,  .index_type = SPK_I64};
+                                     .row_offsets = offsets,     .col_indices = columns,  .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &made), SPK_OK);
     free(offsets);
     free(columns);
@@ -112,14 +112,13 @@ static spk_pattern *mask_of(const struct measured_problem *p)
 /* Its mask, where it has one, is the caller's to release. */
 static spk_problem problem_of(const struct measured_problem *p, spk_pattern **mask)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
     const spk_attention attention = {
-        SPK_SIZED(spk_attention), .dtype = SPK_BF16,     .batch = p->batch, .heads = p->heads,   .heads_kv = p->heads_kv,
-        .queries = p->queries,    .keys = p->keys,       .depth = p->depth, .causal = p->causal, .diagonal = SPK_DIAGONAL_TOP_LEFT,
-        .window_left = p->window, .mask_heads = p->lists};
+        SPK_SIZED(spk_attention), .dtype = SPK_BF16,      .batch = p->batch, .heads = p->heads,   .heads_kv = p->heads_kv,
+        .queries = p->queries,    .keys = p->keys,        .depth = p->depth, .causal = p->causal, .diagonal = SPK_DIAGONAL_TOP_LEFT,
+        .window_left = p->window, .mask_heads = p->lists, .assume_finite = 1};
     spk_problem problem;
     *mask = p->block > 0 ? mask_of(p) : NULL;
-    assert_int_equal(spk_problem_read(&spk_op_attention, *mask, &attention, &options, &problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_attention, *mask, &attention, NULL, &problem), SPK_OK);
     return problem;
 }
 

@@ -134,10 +134,10 @@ static bool check_forward(const char *row, spk_dtype dtype)
                                    .depth = DEPTH,           .want_lse = 1,  .causal = s.causal, .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT};
     if (!plan_of(row, &problem, &plan))
         return false;
-    ok(spk_run(plan,
-               &(spk_attention_args){SPK_SIZED(spk_attention_args), .q = q.stored, .k = k.stored, .v = v.stored, .o = o.stored,
-                                     .lse = lse.stored, .scale = s.scale},
-               NULL));
+    ok(spk_plan_run(plan,
+                    &(spk_attention_args){SPK_SIZED(spk_attention_args), .q = q.stored, .k = k.stored, .v = v.stored, .o = o.stored,
+                                          .lse = lse.stored, .scale = s.scale},
+                    NULL));
     take(dtype, &o, QUERIES * DEPTH);
     take(of_lse(dtype), &lse, QUERIES);
     attend(&s, want_o, want_lse);
@@ -198,11 +198,11 @@ static bool check_backward(const char *row, spk_dtype dtype)
         .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT};
     if (!plan_of(row, &problem, &plan))
         return false;
-    ok(spk_run(plan,
-               &(spk_attention_backward_args){SPK_SIZED(spk_attention_backward_args), .q = q.stored, .k = k.stored, .v = v.stored,
-                                              .o = o.stored, .lse = lse.stored, .grad_o = grad_o.stored, .grad_q = grad_q.stored,
-                                              .grad_k = grad_k.stored, .grad_v = grad_v.stored, .scale = s.scale},
-               NULL));
+    ok(spk_plan_run(plan,
+                    &(spk_attention_backward_args){SPK_SIZED(spk_attention_backward_args), .q = q.stored, .k = k.stored, .v = v.stored,
+                                                   .o = o.stored, .lse = lse.stored, .grad_o = grad_o.stored, .grad_q = grad_q.stored,
+                                                   .grad_k = grad_k.stored, .grad_v = grad_v.stored, .scale = s.scale},
+                    NULL));
     take(dtype, &grad_q, QUERIES * DEPTH);
     take(dtype, &grad_k, KEYS * DEPTH);
     take(dtype, &grad_v, KEYS * DEPTH);
@@ -227,7 +227,7 @@ static void check_rows(spk_operation operation, bool (*check)(const char *row, s
     int ran = 0;
     for (int i = 0; i < spk_kernel_count(); i++) {
         spk_kernel_info info = {SPK_SIZED(spk_kernel_info)};
-        ok(spk_kernel_get(i, &info));
+        ok(spk_kernel_get_info(i, &info));
         if (info.operation != operation || strcmp(info.device, "cpu") != 0)
             continue;
         for (size_t d = 0; d < sizeof dtypes / sizeof *dtypes; d++)

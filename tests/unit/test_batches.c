@@ -134,29 +134,29 @@ static void check_output(const batch_case *t, const array *got, const double *wa
     assert_int_equal(unwritten, got->elements - t->items * t->m * t->problem.n);
 }
 
-static int run_batch(batch_case *t, uint64_t seed, bool fixed)
+static int run_batch(batch_case *t, uint64_t seed)
 {
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int ran = 0;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .static_values = fixed};
-    ok(spk_list(context, t->b.pattern, &t->problem, &options, &report));
+    spk_tune_options options = {SPK_SIZED(spk_tune_options)};
+    ok(spk_list_candidates(context, t->b.pattern, &t->problem, &options, &report));
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
         char choice[256];
-        ok(spk_report_candidate(report, i, &candidate));
+        ok(spk_report_get_candidate(report, i, &candidate));
         if (candidate.status == SPK_CANDIDATE_NOT_APPLICABLE || candidate.kind == SPK_KIND_DENSE)
             continue;
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
         spk_plan *plan = NULL;
         options.choice = choice;
-        ok(spk_plan_spmm(context, t->b.pattern, &t->problem, &options, &plan));
-        if (fixed)
+        ok(spk_plan_create_spmm(context, t->b.pattern, &t->problem, &options, &plan));
+        if (t->problem.static_values)
             ok(spk_plan_update_values(plan, t->values.memory, NULL));
         memset(t->d.memory, 0xff, (size_t)t->d.elements * spk_dtype_bytes(t->d.dtype));
         memset(t->preact.memory, 0xff, (size_t)t->preact.elements * spk_dtype_bytes(t->preact.dtype));
-        ok(spk_run_spmm(plan, &t->args, NULL));
+        ok(spk_plan_run_spmm(plan, &t->args, NULL));
         check_output(t, &t->d, t->want, t->magnitude, seed, choice);
         if (t->problem.keep_preact)
             check_output(t, &t->preact, t->before, t->before_magnitude, seed, choice);
@@ -177,7 +177,8 @@ static void test_batches(void **state)
         batch_case t;
         spk_rng_seed(&rng, seed);
         make_batch(&rng, &t);
-        const int ran = run_batch(&t, seed, seed % 4 == 0);
+        t.problem.static_values = seed % 4 == 0;
+        const int ran = run_batch(&t, seed);
         assert_true(ran >= 1);
         most = ran > most ? ran : most;
         free_batch(&t);
@@ -208,8 +209,8 @@ static void test_folding(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         spk_report *wide = NULL, *batch = NULL;
         spk_report_info wide_info = {SPK_SIZED(spk_report_info)}, batch_info = {SPK_SIZED(spk_report_info)};
-        ok(spk_list(context, b.pattern, &one, NULL, &wide));
-        ok(spk_list(context, b.pattern, &cases[i].problem, NULL, &batch));
+        ok(spk_list_candidates(context, b.pattern, &one, NULL, &wide));
+        ok(spk_list_candidates(context, b.pattern, &cases[i].problem, NULL, &batch));
         ok(spk_report_get_info(wide, &wide_info));
         ok(spk_report_get_info(batch, &batch_info));
         assert_int_equal(strcmp(wide_info.class_key, batch_info.class_key) == 0, cases[i].folds);
@@ -220,7 +221,7 @@ static void test_folding(void **state)
                              .activation = SPK_ACT_RELU};
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
-    ok(spk_list(context, b.pattern, &turned, NULL, &report));
+    ok(spk_list_candidates(context, b.pattern, &turned, NULL, &report));
     ok(spk_report_get_info(report, &info));
     assert_non_null(strstr(info.class_key, ";n=64;"));
     spk_report_destroy(&report);

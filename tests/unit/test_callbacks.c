@@ -41,10 +41,10 @@ static int set_up(void **state)
     const spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1, .progress = progress};
     const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = ROWS,
                                      .block_rows = BLOCK,        .block_cols = BLOCK,    .nnzb = GRID,
-                                     .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+                                     .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_INDEX_I64};
     const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
     return spk_context_create(&options, &context) != SPK_OK || spk_pattern_create(context, &indices, &pattern) != SPK_OK ||
-           spk_plan_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = N}, &estimate, &plan) != SPK_OK;
+           spk_plan_create_spmm(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = N}, &estimate, &plan) != SPK_OK;
 }
 
 static int tear_down(void **state)
@@ -126,9 +126,9 @@ static void call_library(void)
     spk_plan *other = NULL;
     spk_report *report = NULL;
     spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
-    expect_refused(spk_matmul(context, pattern, &problem, &args, NULL), "spk_matmul");
-    expect_refused(spk_run_spmm(plan, &args, NULL), "spk_run_spmm");
-    expect_refused(spk_plan_spmm(context, pattern, &problem, NULL, &other), "spk_plan_spmm");
+    expect_refused(spk_compute_spmm(context, pattern, &problem, &args, NULL), "spk_compute_spmm");
+    expect_refused(spk_plan_run_spmm(plan, &args, NULL), "spk_plan_run_spmm");
+    expect_refused(spk_plan_create_spmm(context, pattern, &problem, NULL, &other), "spk_plan_create_spmm");
     expect_refused(spk_tune(context, pattern, &problem, NULL, &report), "spk_tune");
     expect_refused(spk_pattern_get_info(pattern, &info), "spk_pattern_get_info");
     expect_refused(spk_store_clear(context, NULL), "spk_store_clear");
@@ -145,7 +145,7 @@ static void callbacks_call_nothing(void **state)
     assert_int_equal(tune(2 * N, call_library, &tuning_s), SPK_OK);
     if (calls == 0 || wrong != 0)
         fail_msg("%d calls, %d wrong: %s", calls, wrong, wrong_text);
-    assert_int_equal(spk_run_spmm(plan, &args, NULL), SPK_OK); /* afterwards all is allowed */
+    assert_int_equal(spk_plan_run_spmm(plan, &args, NULL), SPK_OK); /* afterwards all is allowed */
 }
 
 static void interrupt(void)
@@ -185,7 +185,7 @@ static void log_calls_nothing(void **state)
     const int64_t offsets[] = {0, 0};
     const spk_bsr_indices indices = {
         SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .row_offsets = offsets, .col_indices = offsets,
-        .index_type = SPK_I64};
+        .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_create(made, &indices, &empty), SPK_OK);
     const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .budget_s = 0.1, .only = "reference"};
     assert_int_equal(spk_tune(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);

@@ -185,8 +185,8 @@ static void test_blocks_of_every_size(void **state)
             if (n == 0 || wanted[n - 1] != columns[i] / block)
                 wanted[n++] = columns[i] / block;
         spk_matrix_desc desc = {
-            SPK_SIZED(spk_matrix_desc), .format = SPK_CSR,      .dtype = SPK_F32,      .rows = 1, .cols = cols, .nnz = 6,
-            .index_type = SPK_I64,      .row_offsets = offsets, .col_indices = columns};
+            SPK_SIZED(spk_matrix_desc),  .format = SPK_CSR,      .dtype = SPK_F32,      .rows = 1, .cols = cols, .nnz = 6,
+            .index_type = SPK_INDEX_I64, .row_offsets = offsets, .col_indices = columns};
         spk_matrix *csr = NULL, *bsr = NULL;
         assert_ok(spk_convert_create(&counted, &desc, &csr));
         assert_ok(spk_convert_to_bsr(&counted, csr, 1, block, SPK_ROW_MAJOR, &bsr));
@@ -235,7 +235,7 @@ static void test_overhang_is_ignored(void **state)
                             .block_rows = 2,
                             .block_cols = 2,
                             .nnz = 2,
-                            .index_type = SPK_I32,
+                            .index_type = SPK_INDEX_I32,
                             .row_offsets = (int32_t[]){0, 2},
                             .col_indices = (int32_t[]){1, 0},
                             .values = values};
@@ -255,8 +255,8 @@ static void test_pattern_only(void **state)
 {
     (void)state;
     int64_t rows[] = {1, 0, 1}, cols[] = {0, 1, 0};
-    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_COO,   .dtype = SPK_F32,   .rows = 2, .cols = 2, .nnz = 2,
-                            .index_type = SPK_I64,      .row_indices = rows, .col_indices = cols};
+    spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),  .format = SPK_COO,   .dtype = SPK_F32,   .rows = 2, .cols = 2, .nnz = 2,
+                            .index_type = SPK_INDEX_I64, .row_indices = rows, .col_indices = cols};
     spk_matrix *coo = NULL, *csr = NULL;
     assert_ok(spk_convert_create(&counted, &desc, &coo));
     assert_true(coo->pattern_only);
@@ -292,7 +292,7 @@ static spk_matrix_desc good(spk_format format)
                             .rows = 3,
                             .cols = 3,
                             .nnz = format == SPK_DENSE ? 9 : 3,
-                            .index_type = SPK_I32,
+                            .index_type = SPK_INDEX_I32,
                             .row_offsets = offsets3,
                             .row_indices = indices3,
                             .col_indices = indices3,
@@ -326,6 +326,8 @@ static void test_bad_descriptions(void **state)
     REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "dtype = 77 is no type", bad.dtype = (spk_dtype)77);
     REFUSED(SPK_CSR, SPK_ERR_UNSUPPORTED, "dtype = 8 (i32)", bad.dtype = SPK_INT32);
     REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "index_type = -1", bad.index_type = (spk_index_type)-1);
+    REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "index_type = 8 is neither SPK_INDEX_I32 (0) nor SPK_INDEX_I64 (64)",
+            bad.index_type = (spk_index_type)SPK_INT32);
     REFUSED(SPK_DENSE, SPK_ERR_ARGUMENT, "layout = 2", bad.layout = (spk_layout)2);
     REFUSED(SPK_CSR, SPK_ERR_ARGUMENT, "rows = -3 is negative", bad.rows = -3);
     REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "cols = -1 is negative", bad.cols = -1);
@@ -358,9 +360,9 @@ static void test_bad_indices(void **state)
     REFUSED(SPK_BSR, SPK_ERR_ARGUMENT, "col_indices[2] = -1: block columns are 0..2", bad.col_indices = (int32_t[]){0, 2, -1});
     REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "row_indices[0] = 5: rows are 0..2", bad.row_indices = (int32_t[]){5, 0, 1});
     REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "row_indices[0] = 0: there are no rows", bad.rows = 0);
-    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "col_indices[2] = 12884901888: columns are 0..2", bad.index_type = SPK_I64;
+    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "col_indices[2] = 12884901888: columns are 0..2", bad.index_type = SPK_INDEX_I64;
             bad.row_indices = (int64_t[]){0, 1, 2}; bad.col_indices = (int64_t[]){0, 1, INT64_C(3) << 32});
-    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "is not aligned to its indices of 8 bytes", bad.index_type = SPK_I64;
+    REFUSED(SPK_COO, SPK_ERR_ARGUMENT, "is not aligned to its indices of 8 bytes", bad.index_type = SPK_INDEX_I64;
             bad.row_indices = (const char *)values3 + 4);
 }
 

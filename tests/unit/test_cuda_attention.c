@@ -62,7 +62,7 @@ static spk_pattern *draw_mask(spk_rng *rng, const spk_attention *a, int64_t list
                                      .nnzb = count,
                                      .row_offsets = offsets,
                                      .col_indices = columns,
-                                     .index_type = SPK_I64};
+                                     .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &made), SPK_OK);
     free(offsets);
     free(columns);

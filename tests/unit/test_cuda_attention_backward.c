@@ -162,9 +162,13 @@ static void what_hopper_takes(void **state)
                                               .sequences = cases[i].sequences,
                                               .mask_heads = cases[i].side > 0,
                                               .soft_cap = cases[i].soft_cap};
-        const spk_bsr_indices indices = {
-            SPK_SIZED(spk_bsr_indices), .rows = 512,          .cols = 512, .block_rows = cases[i].side, .block_cols = cases[i].side,
-            .row_offsets = offsets,     .index_type = SPK_I64};
+        const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                         .rows = 512,
+                                         .cols = 512,
+                                         .block_rows = cases[i].side,
+                                         .block_cols = cases[i].side,
+                                         .row_offsets = offsets,
+                                         .index_type = SPK_INDEX_I64};
         if (cases[i].side > 0)
             assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &mask), SPK_OK);
         assert_int_equal(is_taken("attention_backward_sm90", mask, &given, &why), cases[i].why == NULL);

@@ -119,7 +119,7 @@ static void make_patterns(void)
                                        .nnzb = across,
                                        .row_offsets = offsets,
                                        .col_indices = columns,
-                                       .index_type = SPK_I64};
+                                       .index_type = SPK_INDEX_I64};
             assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &patterns[i][ragged]), SPK_OK);
             free(offsets);
             free(columns);
@@ -194,9 +194,9 @@ static bool draw_gemm(spk_rng *rng, draw *out)
         gemm.group_axis = (spk_group_axis)(SPK_GROUP_ROWS + (int)spk_rng_below(rng, 3));
         gemm.groups = 1 + 4 * (int)spk_rng_below(rng, 2);
     }
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2)};
+    gemm.assume_finite = (int)spk_rng_below(rng, 2);
     out->dtype = dtype;
-    if (spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &out->problem) != SPK_OK)
+    if (spk_problem_read(&spk_op_gemm, NULL, &gemm, NULL, &out->problem) != SPK_OK)
         return false;
     out->block = -1 - (int)(out->problem.a.ld % 8 * 8 + out->problem.b.ld % 8) - 64 * (int)gemm.group_axis; /* how lines begin */
     return true;
@@ -232,8 +232,8 @@ static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
                                      .key_lengths = form == LENGTHS || form == PAGES,
                                      .page_keys = form == PAGES ? 64 : 0,
                                      .pages = form == PAGES ? 100 : 0,
-                                     .tiles = form == TILES && masked ? 3 : 0};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = flags >> 2};
+                                     .tiles = form == TILES && masked ? 3 : 0,
+                                     .assume_finite = flags >> 2};
     out->dtype = dtype + 8 * which;
     out->block = masked ? block + 64 * band : -1 - band;
     out->form = form < PLAIN ? form : PLAIN;
@@ -253,8 +253,9 @@ static bool draw_attention_of(const spk_op *op, spk_rng *rng, draw *out)
                                              .use_grad_lse = attention.want_lse,
                                              .sequences = attention.sequences,
                                              .key_lengths = attention.key_lengths,
-                                             .tiles = attention.tiles};
-    return spk_problem_read(op, mask, op == &spk_op_attention ? (const void *)&attention : &backward, &options, &out->problem) == SPK_OK;
+                                             .tiles = attention.tiles,
+                                             .assume_finite = attention.assume_finite};
+    return spk_problem_read(op, mask, op == &spk_op_attention ? (const void *)&attention : &backward, NULL, &out->problem) == SPK_OK;
 }
 
 static bool draw_attention(spk_rng *rng, draw *out)
@@ -290,11 +291,11 @@ static bool draw_spmm(spk_rng *rng, draw *out)
     }
     if (spk_rng_below(rng, 4) == 0)
         spmm.batch = 3;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = (int)spk_rng_below(rng, 2),
-                                .static_values = (int)spk_rng_below(rng, 2)};
+    spmm.assume_finite = (int)spk_rng_below(rng, 2);
+    spmm.static_values = (int)spk_rng_below(rng, 2);
     out->dtype = dtype;
     out->block = block;
-    return spk_problem_read(&spk_op_spmm, patterns[block][spk_rng_below(rng, 4) == 0], &spmm, &options, &out->problem) == SPK_OK;
+    return spk_problem_read(&spk_op_spmm, patterns[block][spk_rng_below(rng, 4) == 0], &spmm, NULL, &out->problem) == SPK_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------ which to compile */
@@ -398,13 +399,12 @@ static bool set_params(const spk_kernel *kernel, const char *text, spk_params *p
 
 static void add_heavy_one(const subject *row, const spk_device *device, int which, const spk_spmm *spmm)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
     spk_params params = {{0}};
     spk_problem problem;
     const char *why = NULL;
     job *one = &jobs[job_count++];
     *one = (job){.row = row->name};
-    assert_int_equal(spk_problem_read(&spk_op_spmm, square_pattern(heavy[which].block), spmm, &options, &problem), SPK_OK);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, square_pattern(heavy[which].block), spmm, NULL, &problem), SPK_OK);
     assert_true(set_params(row->kernel, heavy[which].params, &params));
     if (problem.batch > 1 && !row->kernel->ops->batched)
         problem = spk_problem_item(&problem);
@@ -418,8 +418,9 @@ static void add_heavy(const subject *row, const spk_device *device)
 {
     for (int which = 0; which < (int)(sizeof heavy / sizeof heavy[0]); which++)
         for (int way = 0; way < 4 && strcmp(heavy[which].row, row->name) == 0; way++) {
-            spk_spmm spmm = {SPK_SIZED(spk_spmm),   .n = 4096, .dtype_a = SPK_F16, .bias = SPK_BIAS_PER_ROW, .activation = SPK_ACT_GELU_ERF,
-                             .keep_preact = way < 2};
+            spk_spmm spmm = {
+                SPK_SIZED(spk_spmm),    .n = 4096,         .dtype_a = SPK_F16, .bias = SPK_BIAS_PER_ROW, .activation = SPK_ACT_GELU_ERF,
+                .keep_preact = way < 2, .assume_finite = 1};
             if (way % 2 == 0) {
                 spmm.residual = SPK_RESIDUAL_ADD;
                 spmm.layout_d = way < 2 ? SPK_ROW_MAJOR : SPK_COL_MAJOR;
@@ -651,7 +652,7 @@ static void what_has_no_row_compiles(void **state)
     }
     for (int i = 0; i < 4; i++) {
         jobs[job_count] = (job){.row = "check_indices", .arch = "sm_80"};
-        spk_cuda_deferred_build(i % 2 == 0 ? SPK_I32 : SPK_I64, i / 2 == 1, &jobs[job_count].build);
+        spk_cuda_deferred_build(i % 2 == 0 ? SPK_INDEX_I32 : SPK_INDEX_I64, i / 2 == 1, &jobs[job_count].build);
         jobs[job_count].row = jobs[job_count].build.entry;
         job_count++;
     }

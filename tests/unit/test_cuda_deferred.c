@@ -95,6 +95,7 @@ typedef struct arrays {
     int offsets[4], columns[5];
 } arrays;
 static const arrays right = {{0, 2, 2, 5}, {0, 3, 1, 2, 3}};
+static const spk_deferred_indices later = {SPK_SIZED(spk_deferred_indices), .stream = STREAM, .longest_row = 3};
 
 static spk_bsr_indices on_device(const arrays *from, arrays **there)
 {
@@ -109,9 +110,7 @@ static spk_bsr_indices on_device(const arrays *from, arrays **there)
                              .row_offsets = (*there)->offsets,
                              .col_indices = (*there)->columns,
                              .index_memory = SPK_DEVICE,
-                             .deferred = 1,
-                             .stream = STREAM,
-                             .longest_row = 3};
+                             .deferred = &later};
 }
 
 static const spk_spmm product = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16};
@@ -134,9 +133,9 @@ static void nothing_waits(void **unused)
     const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
     for (int i = 0; i < 2; i++) {
         GOOD(spk_pattern_create(context, &indices, &pattern));
-        GOOD(spk_plan_spmm(context, pattern, &product, i == 0 ? &wgmma : &estimate, &plan));
+        GOOD(spk_plan_create_spmm(context, pattern, &product, i == 0 ? &wgmma : &estimate, &plan));
         const int launches = state->launches;
-        GOOD(spk_run_spmm(plan, &args, STREAM));
+        GOOD(spk_plan_run_spmm(plan, &args, STREAM));
         assert_int_equal(state->launches, launches + 1);
         spk_pattern_destroy(&pattern);
         state->released_on = NULL;
@@ -169,9 +168,9 @@ static void tiles_are_listed_there(void **unused)
     const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = memory, .y = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
     GOOD(spk_pattern_create(context, &indices, &pattern));
     const int live = state->live_memory, queries = state->queries;
-    GOOD(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+    GOOD(spk_plan_create_sddmm(context, pattern, &sddmm, &options, &plan));
     assert_int_equal(state->live_memory, live + 1);
-    GOOD(spk_run_sddmm(plan, &args, STREAM));
+    GOOD(spk_plan_run_sddmm(plan, &args, STREAM));
     assert_string_equal(state->launched, "sddmm_sm90_wgmma");
     state->released_on = NULL;
     spk_plan_destroy(&plan);
@@ -179,11 +178,11 @@ static void tiles_are_listed_there(void **unused)
     assert_int_equal(state->live_memory, live);
     assert_int_equal(state->queries, queries);
     state->allocate = 2;
-    assert_int_equal(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan), SPK_ERR_OUT_OF_MEMORY);
+    assert_int_equal(spk_plan_create_sddmm(context, pattern, &sddmm, &options, &plan), SPK_ERR_OUT_OF_MEMORY);
     state->allocate = 0;
     spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
     GOOD(spk_pattern_get_info(pattern, &info)); /* from now on the host has them, and lists */
-    GOOD(spk_plan_sddmm(context, pattern, &sddmm, &options, &plan));
+    GOOD(spk_plan_create_sddmm(context, pattern, &sddmm, &options, &plan));
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);
     spk_memory_release(context, (void **)&memory);
@@ -201,12 +200,14 @@ static void rows_with_lists_are_left_out(void **unused)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int taken = 0;
+    spk_spmm finite = product;
+    finite.assume_finite = 1;
     GOOD(spk_pattern_create(context, &indices, &pattern));
-    GOOD(spk_list(context, pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .assume_finite = 1}, &report));
+    GOOD(spk_list_candidates(context, pattern, &finite, NULL, &report));
     GOOD(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        GOOD(spk_report_candidate(report, i, &c));
+        GOOD(spk_report_get_candidate(report, i, &c));
         /* these cut rows by what they find on the device */
         const bool cuts = strstr(c.name, "narrow") != NULL || strstr(c.name, "sm80_warp") != NULL ||
                           strstr(c.name, "sm80_direct") != NULL || strstr(c.name, "cuda_rows") != NULL;
@@ -250,13 +251,13 @@ static void wrong_indices_fail_later(void **unused)
         spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
         state->held_stream = STREAM;
         GOOD(spk_pattern_create(context, &indices, &pattern));
-        GOOD(spk_plan_spmm(context, pattern, &product, &wgmma, &plan));
-        GOOD(spk_run_spmm(plan, &args, STREAM));
+        GOOD(spk_plan_create_spmm(context, pattern, &product, &wgmma, &plan));
+        GOOD(spk_plan_run_spmm(plan, &args, STREAM));
         state->held_stream = NULL;
         GOOD(spk_synchronize(context, STREAM));
-        assert_int_equal(spk_run_spmm(plan, &args, STREAM), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_plan_run_spmm(plan, &args, STREAM), SPK_ERR_ARGUMENT);
         assert_non_null(strstr(spk_last_error(context), cases[i].message));
-        assert_int_equal(spk_plan_spmm(context, pattern, &product, &wgmma, &other), SPK_ERR_ARGUMENT);
+        assert_int_equal(spk_plan_create_spmm(context, pattern, &product, &wgmma, &other), SPK_ERR_ARGUMENT);
         assert_int_equal(spk_pattern_get_info(pattern, &info), SPK_ERR_ARGUMENT);
         assert_non_null(strstr(spk_last_error(context), cases[i].message));
         spk_plan_destroy(&plan);
@@ -276,14 +277,16 @@ static void asking_waits_and_measures(void **unused)
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
     spk_pattern_info info = {SPK_SIZED(spk_pattern_info)};
-    indices.row_spread = 0.25; /* the caller's word is for the class */
+    spk_deferred_indices spread = later;
+    spread.row_spread = 0.25; /* the caller's word is for the class */
+    indices.deferred = &spread;
     GOOD(spk_pattern_create(context, &indices, &pattern));
     const int queries = state->queries;
     GOOD(spk_pattern_get_info(pattern, &info));
     assert_true(state->queries > queries);
     assert_true(info.nnzb == 5 && info.empty_rows == 1 && info.longest_row == 3 && fabs(info.row_spread - 0.7483314) < 1e-6);
     const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .trans_a = SPK_TRANS};
-    GOOD(spk_plan_spmm(context, pattern, &turned, &wgmma, &plan));
+    GOOD(spk_plan_create_spmm(context, pattern, &turned, &wgmma, &plan));
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);
     spk_memory_release(context, (void **)&there);
@@ -295,26 +298,32 @@ static void refusals(void **unused)
     arrays *there, host = right;
     const spk_bsr_indices valid = on_device(&right, &there);
     spk_pattern *pattern = NULL;
+    enum { CASES = 12 };
     struct {
         spk_bsr_indices indices;
+        spk_deferred_indices deferred;
         spk_status status;
         const char *message;
-    } cases[10];
-    for (int i = 0; i < 10; i++) {
+    } cases[CASES];
+    for (int i = 0; i < CASES; i++) {
         cases[i].indices = valid;
+        cases[i].deferred = later;
+        cases[i].indices.deferred = &cases[i].deferred;
         cases[i].status = SPK_ERR_ARGUMENT;
     }
-    cases[0].indices.deferred = 2, cases[0].message = "deferred = 2";
-    cases[1].indices.deferred = 0, cases[1].message = "goes with deferred = 1";
-    cases[2].indices.index_memory = SPK_HOST, cases[2].message = "index_memory = SPK_DEVICE";
-    cases[3].indices.longest_row = 5, cases[3].message = "longest_row = 5";
-    cases[4].indices.row_spread = NAN, cases[4].message = "row_spread = ";
-    cases[5].indices.row_overlap = 1.5, cases[5].message = "row_overlap = 1.5";
+    cases[0].deferred.struct_size = 0, cases[0].message = "spk_deferred_indices.struct_size is 0";
+    cases[1].deferred.longest_row = -1, cases[1].message = "deferred.longest_row = -1: the limits are 0 and 4, the block columns";
+    cases[2].indices.index_memory = SPK_HOST, cases[2].message = "goes with index_memory = SPK_DEVICE";
+    cases[3].deferred.longest_row = 5, cases[3].message = "deferred.longest_row = 5: the limits are 0 and 4, the block columns";
+    cases[4].deferred.row_spread = NAN, cases[4].message = "deferred.row_spread = ";
+    cases[5].deferred.row_overlap = 1.5, cases[5].message = "deferred.row_overlap = 1.5: the limits are 0 and 1";
     cases[6].indices.row_offsets = NULL, cases[6].message = "row_offsets is NULL";
     cases[7].indices.row_offsets = host.offsets, cases[7].message = "row_offsets = ";
     cases[8].indices.col_indices = host.columns, cases[8].message = "this pattern is for cuda:0";
     cases[9].indices.nnzb = 13, cases[9].message = "nnzb = 13 exceeds";
-    for (int i = 0; i < 10; i++) {
+    cases[10].deferred.row_spread = -0.5, cases[10].message = "deferred.row_spread = -0.5 is negative or not finite";
+    cases[11].indices.index_type = (spk_index_type)SPK_INT32, cases[11].message = "index_type = 8";
+    for (int i = 0; i < CASES; i++) {
         assert_int_equal(spk_pattern_create(context, &cases[i].indices, &pattern), cases[i].status);
         if (strstr(spk_last_error(context), cases[i].message) == NULL)
             fail_msg("case %d: %s", i, spk_last_error(context));
@@ -460,7 +469,7 @@ static void captured_with_its_run(void **unused)
                             &mine));
     state->held_stream = STREAM; /* the verdict comes after the plan */
     GOOD(spk_pattern_create(mine, &indices, &pattern));
-    GOOD(spk_plan_spmm(mine, pattern, &product, &wgmma, &plan)); /* now all is compiled */
+    GOOD(spk_plan_create_spmm(mine, pattern, &product, &wgmma, &plan)); /* now all is compiled */
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);
     state->held_stream = NULL;
@@ -469,8 +478,8 @@ static void captured_with_its_run(void **unused)
     state->capturing = 1;
     for (int i = 0; i < 1000; i++) { /* none takes a place for a verdict */
         GOOD(spk_pattern_create(mine, &indices, &pattern));
-        GOOD(spk_plan_spmm(mine, pattern, &product, &wgmma, &plan));
-        GOOD(spk_run_spmm(plan, &args, STREAM));
+        GOOD(spk_plan_create_spmm(mine, pattern, &product, &wgmma, &plan));
+        GOOD(spk_plan_run_spmm(plan, &args, STREAM));
         assert_int_equal(user.taken, 1);
         assert_int_equal(spk_pattern_get_info(pattern, &info), SPK_ERR_UNSUPPORTED);
         assert_non_null(strstr(spk_last_error(mine), "made while its stream was captured"));
@@ -501,25 +510,25 @@ static void plans_share_a_copy(void **unused)
     const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda"};
     GOOD(spk_pattern_create(context, &indices, &pattern));
     const int live = state->live_memory;
-    GOOD(spk_plan_spmm(context, pattern, &product, &reference, &plans[0]));
+    GOOD(spk_plan_create_spmm(context, pattern, &product, &reference, &plans[0]));
     assert_int_equal(state->live_memory, live + 1);
-    GOOD(spk_plan_spmm(context, pattern, &product, &reference, &plans[1]));
+    GOOD(spk_plan_create_spmm(context, pattern, &product, &reference, &plans[1]));
     assert_int_equal(state->live_memory, live + 1);
     const spk_spmm turned = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .trans_a = SPK_TRANS};
-    GOOD(spk_plan_spmm(context, pattern, &turned, &reference, &plans[2]));
+    GOOD(spk_plan_create_spmm(context, pattern, &turned, &reference, &plans[2]));
     assert_int_equal(state->live_memory, live + 2);
     for (int i = 0; i < 3; i++)
         spk_plan_destroy(&plans[i]);
     assert_int_equal(state->live_memory, live + 2); /* given back with others: giving back waits for the device */
     int most = live;
     for (int i = 0; i < 200; i++) {
-        GOOD(spk_plan_spmm(context, pattern, &product, &reference, &plans[0]));
+        GOOD(spk_plan_create_spmm(context, pattern, &product, &reference, &plans[0]));
         spk_plan_destroy(&plans[0]);
         most = state->live_memory > most ? state->live_memory : most;
     }
     assert_true(most > live + 32 && most <= live + 65);
     state->allocate = 2;
-    assert_int_equal(spk_plan_spmm(context, pattern, &product, &reference, &plans[0]), SPK_ERR_OUT_OF_MEMORY);
+    assert_int_equal(spk_plan_create_spmm(context, pattern, &product, &reference, &plans[0]), SPK_ERR_OUT_OF_MEMORY);
     state->allocate = 0;
     assert_int_equal(state->live_memory, live);
     spk_pattern_destroy(&pattern);
@@ -555,17 +564,19 @@ static void one_decision_for_equal_masks(void **unused)
     spk_pattern *first = NULL, *second = NULL, *other = NULL;
     spk_plan *plan = NULL;
     spk_decided decided;
-    longer.longest_row = 4;
+    spk_deferred_indices four = later;
+    four.longest_row = 4;
+    longer.deferred = &four;
     GOOD(spk_pattern_create(context, &indices, &first));
     GOOD(spk_pattern_create(context, &indices, &second));
     GOOD(spk_pattern_create(context, &longer, &other));
     assert_false(remembered(first, &decided));
-    GOOD(spk_plan_spmm(context, first, &product, &estimate, &plan));
+    GOOD(spk_plan_create_spmm(context, first, &product, &estimate, &plan));
     assert_true(remembered(second, &decided));
     assert_true(same_candidate(&plan->bound, &decided.first));
     assert_true(decided.first.proof[0] != '\0');
     spk_plan_destroy(&plan);
-    GOOD(spk_plan_spmm(context, second, &product, &estimate, &plan));
+    GOOD(spk_plan_create_spmm(context, second, &product, &estimate, &plan));
     assert_true(same_candidate(&plan->bound, &decided.first));
     assert_ptr_equal(plan->fallback.kernel, decided.fallback.kernel);
     assert_ptr_equal(plan->bound.problem.pattern, second);
@@ -579,7 +590,7 @@ static void one_decision_for_equal_masks(void **unused)
     for (int64_t fail = 0;; fail++) { /* of a remembered decision, too */
         assert_true(remembered(first, &decided));
         spk_mem_fail_after(fail);
-        const spk_status status = spk_plan_spmm(context, first, &product, &estimate, &plan);
+        const spk_status status = spk_plan_create_spmm(context, first, &product, &estimate, &plan);
         spk_mem_fail_after(-1);
         assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
         const bool whole = status == SPK_OK && (plan->fallback.kernel != NULL) == (decided.fallback.kernel != NULL);
@@ -611,7 +622,7 @@ static void a_refutation_ends_it(void **unused)
         spk_plan *plan = NULL;
         spk_decided decided;
         GOOD(spk_pattern_create(context, &indices, &pattern));
-        GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
+        GOOD(spk_plan_create_spmm(context, pattern, &product, &estimate, &plan));
         spk_plan_destroy(&plan);
         assert_true(remembered(pattern, &decided));
         const spk_choice *choice = second ? &decided.fallback : &decided.first;
@@ -619,7 +630,7 @@ static void a_refutation_ends_it(void **unused)
             const spk_prepared candidate = {.kernel = choice->kernel, .params = choice->params};
             spk_proof_keep(context->device, &candidate, choice->proof, "it took the proving process with it");
         }
-        GOOD(spk_plan_spmm(context, pattern, &product, &estimate, &plan));
+        GOOD(spk_plan_create_spmm(context, pattern, &product, &estimate, &plan));
         assert_false(same_candidate(second ? &plan->fallback : &plan->bound, choice) && choice->kernel != NULL);
         spk_plan_destroy(&plan);
         assert_true(remembered(pattern, &decided)); /* the one that took its place */

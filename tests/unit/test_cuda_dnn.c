@@ -58,9 +58,10 @@ static const spk_kernel *row(void)
 
 static spk_problem read(const spk_attention *a)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
+    spk_attention finite = *a;
     spk_problem p;
-    if (spk_problem_read(&spk_op_attention, NULL, a, &options, &p) != SPK_OK)
+    finite.assume_finite = 1;
+    if (spk_problem_read(&spk_op_attention, NULL, &finite, NULL, &p) != SPK_OK)
         fail_msg("%s", spk_error_last());
     return p;
 }

@@ -522,7 +522,7 @@ static void body_clocks(cuda_double *state)
     spk_device_info info = {SPK_SIZED(spk_device_info)};
     CHECK(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context) ==
           SPK_OK);
-    CHECK(spk_context_device(context, &info) == SPK_OK && info.clock_mhz == 1755 && info.power_w == 612.5);
+    CHECK(spk_context_get_device(context, &info) == SPK_OK && info.clock_mhz == 1755 && info.power_w == 612.5);
     spk_device *device = open_device();
     nvml->reasons = 4; /* the power cap: as always */
     CHECK(time_some(device, 1) == SPK_OK && state->launches == 1 && nvml->asked == 1);

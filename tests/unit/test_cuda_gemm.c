@@ -121,15 +121,16 @@ static void multiply(gemm_case *t, uint64_t seed, tally *count)
     const int shift = seed % 3 == 0, rank = (int)(seed % 4);
     char choice[32];
     snprintf(choice, sizeof choice, "cublas_gemm ALGO=%d", rank);
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = seed % 2 || seed > EVERY};
-    const spk_status status = spk_plan_gemm(device, &t->problem, &options, &plan);
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice};
+    t->problem.assume_finite = seed % 2 || seed > EVERY;
+    const spk_status status = spk_plan_create_gemm(device, &t->problem, &options, &plan);
     if (status == SPK_ERR_NO_CANDIDATE)
         return;
     GOOD(status);
     send(t, plan, shift, &at);
     cublaslt_double *lt = library();
     const int before = lt->products;
-    GOOD(spk_run_gemm(plan, &at.args, NULL));
+    GOOD(spk_plan_run_gemm(plan, &at.args, NULL));
     assert_int_equal(lt->products, before + 1);
     if (lt->d == at.args.d) {
         memcpy(t->d.memory, at.args.d, (size_t)t->d.elements * spk_dtype_bytes(t->d.dtype));
@@ -187,7 +188,9 @@ static void cublas_computes_what_is_asked(void **unused)
 
 static spk_status plan_of(const spk_gemm *gemm, const char *choice, spk_plan **plan)
 {
-    return spk_plan_gemm(device, gemm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1}, plan);
+    spk_gemm finite = *gemm;
+    finite.assume_finite = 1;
+    return spk_plan_create_gemm(device, &finite, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, plan);
 }
 
 static void fewer_recommendations(void **unused)
@@ -232,7 +235,7 @@ static void the_reference_covers_d(void **unused)
     GOOD(spk_memory_allocate(device, 1 << 20, (void **)&memory));
     GOOD(plan_of(&gemm, "reference_cuda_gemm", &plan));
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = memory, .b = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
-    GOOD(spk_run_gemm(plan, &args, NULL));
+    GOOD(spk_plan_run_gemm(plan, &args, NULL));
     assert_string_equal(driver()->launched, "reference_cuda_gemm");
     assert_int_equal(driver()->grid, (3 * 100 * 33 + 255) / 256);
     spk_plan_destroy(&plan);
@@ -275,7 +278,7 @@ static void tiles_cover_d(void **unused)
         GOOD(plan_of(&gemm, c->choice, &plan));
         assert_int_equal(spk_plan_workspace_bytes(plan), c->workspace);
         const int before = driver()->launches;
-        GOOD(spk_run_gemm(plan, &args, NULL));
+        GOOD(spk_plan_run_gemm(plan, &args, NULL));
         assert_int_equal(driver()->launches, before + c->launches);
         if (driver()->grid != c->grid)
             fail_msg("%s: %u thread blocks, expected %u", c->choice, driver()->grid, c->grid);

@@ -520,7 +520,7 @@ static spk_pattern *pattern_of(const struct measured_problem *p)
     }
     spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = p->m,           .cols = cols,
                                .block_rows = p->block,     .block_cols = p->block, .nnzb = p->nnzb,
-                               .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+                               .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
     free(offsets);
     free(columns);
@@ -595,17 +595,18 @@ static void the_best_are_ranked_first(void **state)
         const struct measured_problem *p = &problems[i];
         spk_pattern *pattern = p->block > 0 ? pattern_of(p) : NULL;
         spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = p->n,          .dtype_a = p->dtype,   .dtype_b = p->dtype,
-                         .dtype_d = p->dtype, .compute = SPK_F32, .layout_b = p->layout, .layout_d = p->layout};
-        spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
+                         .dtype_d = p->dtype, .compute = SPK_F32, .layout_b = p->layout, .layout_d = p->layout,
+                         .assume_finite = 1};
         spk_problem problem;
         const spk_sddmm sddmm = {SPK_SIZED(spk_sddmm), .k = p->k,          .dtype_x = p->dtype,   .dtype_y = p->dtype,
-                                 .dtype_d = p->dtype,  .compute = SPK_F32, .layout_x = p->layout, .layout_y = p->layout};
-        const spk_gemm gemm = {SPK_SIZED(spk_gemm), .m = p->m,           .n = p->n,
-                               .k = p->k,           .dtype_a = p->dtype, .dtype_b = p->dtype,
-                               .dtype_d = p->dtype, .compute = SPK_F32,  .layout_b = p->layout};
-        assert_int_equal(p->block == 0 ? spk_problem_read(&spk_op_gemm, NULL, &gemm, &options, &problem)
-                         : p->sampled  ? spk_problem_read(&spk_op_sddmm, pattern, &sddmm, &options, &problem)
-                                       : spk_problem_read(&spk_op_spmm, pattern, &spmm, &options, &problem),
+                                 .dtype_d = p->dtype,  .compute = SPK_F32, .layout_x = p->layout, .layout_y = p->layout,
+                                 .assume_finite = 1};
+        const spk_gemm gemm = {SPK_SIZED(spk_gemm),   .m = p->m,           .n = p->n,           .k = p->k,
+                               .dtype_a = p->dtype,   .dtype_b = p->dtype, .dtype_d = p->dtype, .compute = SPK_F32,
+                               .layout_b = p->layout, .assume_finite = 1};
+        assert_int_equal(p->block == 0 ? spk_problem_read(&spk_op_gemm, NULL, &gemm, NULL, &problem)
+                         : p->sampled  ? spk_problem_read(&spk_op_sddmm, pattern, &sddmm, NULL, &problem)
+                                       : spk_problem_read(&spk_op_spmm, pattern, &spmm, NULL, &problem),
                          SPK_OK);
         double best, chosen = best_of_first(i, &problem, &device, &best);
         if (chosen > 1.05 * best && ++wrong)

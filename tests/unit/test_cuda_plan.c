@@ -58,29 +58,29 @@ static void misaligned_goes_to_the_second(void **unused)
     GOOD(spk_pattern_create(context, &indices, &pattern));
     for (int i = 0; i < 3; i++)
         GOOD(spk_memory_allocate(context, 65536, (void **)&memory[i]));
-    GOOD(spk_plan_spmm(context, pattern, &spmm, &options, &plan));
+    GOOD(spk_plan_create_spmm(context, pattern, &spmm, &options, &plan));
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = memory[0], .b = memory[1], .d = memory[2], .alpha = 1};
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     assert_string_equal(state->launched, "spmm_sm90_wgmma");
     args.b = memory[1] + 8;
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     assert_string_not_equal(state->launched, "spmm_sm90_wgmma");
     args.b = memory[1];
     args.values = memory[0] + 2;
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     assert_string_not_equal(state->launched, "spmm_sm90_wgmma");
     args.values = memory[0];
     args.d = memory[2] + 2; /* the kernel's own affair */
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     assert_string_equal(state->launched, "spmm_sm90_wgmma");
     spk_unbind(&plan->fallback); /* as where no second one could be proved: nothing runs, and nothing reads what it cannot */
     args.b = memory[1] + 8;
     state->launched = "nothing";
-    assert_int_equal(spk_run_spmm(plan, &args, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_spmm(plan, &args, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "is not aligned to 16 bytes, as spmm_sm90_wgmma needs"));
     assert_string_equal(state->launched, "nothing");
     args.b = memory[1];
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     spk_plan_destroy(&plan);
     for (int i = 0; i < 3; i++)
         spk_memory_release(context, (void **)&memory[i]);
@@ -126,8 +126,8 @@ static unsigned grid_of(small *s, const char *choice, int64_t batch)
                                 .alpha = 1};
     spk_plan *plan = NULL;
     const int before = s->state->launches;
-    GOOD(spk_plan_spmm(s->context, s->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
-    GOOD(spk_run_spmm(plan, &args, NULL));
+    GOOD(spk_plan_create_spmm(s->context, s->pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan));
+    GOOD(spk_plan_run_spmm(plan, &args, NULL));
     assert_int_equal(s->state->launches, before + 1);
     spk_plan_destroy(&plan);
     return s->state->grid;
@@ -147,7 +147,7 @@ static void a_batch_is_one_launch(void **unused)
     spk_plan *plan = NULL;
     const spk_spmm batch = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .batch = 5};
     const spk_tune_options groups = {SPK_SIZED(spk_tune_options), .only = "spmm_sm90_groups"};
-    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &batch, &groups, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_int_equal(spk_plan_create_spmm(s.context, s.pattern, &batch, &groups, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "it takes one product at a time, no batch"));
     release_small(&s);
 }
@@ -164,13 +164,13 @@ static void sddmm_runs(void **unused)
     const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = s.memory, .y = s.memory + (1 << 18), .d = s.memory + (1 << 19),
                                  .alpha = 1};
     const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda_sddmm"};
-    GOOD(spk_plan_sddmm(s.context, s.pattern, &problem, &reference, &plan));
-    GOOD(spk_run_sddmm(plan, &args, NULL));
+    GOOD(spk_plan_create_sddmm(s.context, s.pattern, &problem, &reference, &plan));
+    GOOD(spk_plan_run_sddmm(plan, &args, NULL));
     assert_string_equal(s.state->launched, "reference_cuda_sddmm");
     assert_int_equal(s.state->grid, 2 * 64 * 64 / 256);
     float host = 0;
     assert_int_equal(
-        spk_run_sddmm(plan, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = &host, .y = args.y, .d = args.d, .alpha = 1}, NULL),
+        spk_plan_run_sddmm(plan, &(spk_sddmm_args){SPK_SIZED(spk_sddmm_args), .x = &host, .y = args.y, .d = args.d, .alpha = 1}, NULL),
         SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(s.context), "args.x = "));
     spk_plan_destroy(&plan);
@@ -207,7 +207,7 @@ static void attention_runs(void **unused)
             SPK_SIZED(spk_attention_args), .q = s.memory,  .k = s.memory + (1 << 18), .v = s.memory + (1 << 19),
             .o = s.memory + (3 << 18),     .scale = 0.125, .workspace = work,         .workspace_bytes = bytes};
         const int before = s.state->launches;
-        GOOD(spk_run(plan, &args, NULL));
+        GOOD(spk_plan_run(plan, &args, NULL));
         assert_int_equal(s.state->launches, before + cases[i].launches);
         assert_string_equal(s.state->launched, cases[i].launched);
         assert_int_equal(s.state->grid, cases[i].grid);
@@ -265,7 +265,7 @@ static void attention_backward_runs(void **unused)
                                                   .workspace = work,
                                                   .workspace_bytes = bytes};
         const int before = s.state->launches;
-        GOOD(spk_run(plan, &args, NULL));
+        GOOD(spk_plan_run(plan, &args, NULL));
         assert_int_equal(s.state->launches, before + cases[i].launches);
         assert_string_equal(s.state->launched, cases[i].last);
         assert_int_equal(s.state->grid, cases[i].grid);
@@ -306,7 +306,7 @@ static spk_status make_product(product *p, const spk_spmm *spmm, bool empty_row)
     for (int i = 0; i < 3; i++)
         GOOD(spk_memory_allocate(p->context, 1 << 18, (void **)&p->memory[i]));
     p->args = (spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->memory[0], .b = p->memory[1], .d = p->memory[2], .alpha = 0.5};
-    return spk_plan_spmm(p->context, p->pattern, spmm, &options, &p->plan);
+    return spk_plan_create_spmm(p->context, p->pattern, spmm, &options, &p->plan);
 }
 
 static void release_product(product *p)
@@ -334,7 +334,7 @@ static void blocks_in_passes(void **unused)
     cublas_double *state = open_cublas();
     product p;
     GOOD(make_product(&p, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 40, .dtype_a = SPK_F32, .ldb = 48, .ldd = 44}, false));
-    GOOD(spk_run_spmm(p.plan, &p.args, (void *)0x100));
+    GOOD(spk_plan_run_spmm(p.plan, &p.args, (void *)0x100));
     assert_true(state->calls == 3 && state->stream == (void *)0x100 && state->workspace != NULL && state->workspace_bytes > 0);
     const int counts[] = {4, 2, 1};
     for (int j = 0; j < 3; j++) {
@@ -353,7 +353,7 @@ static void blocks_in_passes(void **unused)
     const spk_spmm half = {SPK_SIZED(spk_spmm),       .n = 40, .dtype_a = SPK_F16, .layout_d = SPK_COL_MAJOR, .layout_b = SPK_COL_MAJOR,
                            .activation = SPK_ACT_RELU};
     GOOD(make_product(&p, &half, true));
-    GOOD(spk_run_spmm(p.plan, &p.args, NULL));
+    GOOD(spk_plan_run_spmm(p.plan, &p.args, NULL));
     assert_true(state->calls == 3 && state->call[0].count == 3 && state->call[0].m == 64 && state->call[0].n == 40 &&
                 state->call[0].k == 32);
     assert_true(state->call[0].op_a == 1 && state->call[0].op_b == 0 && state->call[0].lda == 32 && state->call[0].ldb == 96 &&
@@ -361,7 +361,7 @@ static void blocks_in_passes(void **unused)
     assert_true(state->call[0].alpha == 1.0f && state->call[0].type_a == 2 && state->call[0].type_c == 0 && state->call[0].compute == 68);
     assert_string_equal(driver->launched, "finish_product");
     p.args.b = p.memory[1] + 2; /* the tensor cores want 16 bytes */
-    GOOD(spk_run_spmm(p.plan, &p.args, NULL));
+    GOOD(spk_plan_run_spmm(p.plan, &p.args, NULL));
     assert_int_equal(state->calls, 3);
     release_product(&p);
 }
@@ -377,12 +377,12 @@ static void cublas_fails(void **unused)
     GOOD(make_product(&p, &spmm, false));
     state->batched = 13;
     state->fail_at = 1;
-    assert_int_equal(spk_run_spmm(p.plan, &p.args, NULL), SPK_ERR_UNSUPPORTED);
+    assert_int_equal(spk_plan_run_spmm(p.plan, &p.args, NULL), SPK_ERR_UNSUPPORTED);
     assert_non_null(strstr(spk_last_error(p.context), "cublasGemmBatchedEx: cuBLAS status 13"));
     assert_int_equal(state->calls, 2);
     state->batched = 3;
     state->fail_at = 2;
-    assert_int_equal(spk_run_spmm(p.plan, &p.args, NULL), SPK_ERR_OUT_OF_MEMORY);
+    assert_int_equal(spk_plan_run_spmm(p.plan, &p.args, NULL), SPK_ERR_OUT_OF_MEMORY);
     release_product(&p);
 }
 
@@ -418,25 +418,26 @@ static void only_the_proved_run(void **unused)
     setenv("SPARSEK_PROVER", "none", 1);
     const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = SPK_F32, .activation = SPK_ACT_RELU};
     const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
-    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
+    GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
     snprintf(chosen, sizeof chosen, "%s", spk_plan_choice(plan));
     spk_plan_destroy(&plan);
     const spk_tune_options pinned = {SPK_SIZED(spk_tune_options), .choice = chosen};
     refute(s.context, s.pattern, &spmm, chosen);
-    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &spmm, &pinned, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_int_equal(spk_plan_create_spmm(s.context, s.pattern, &spmm, &pinned, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "it never runs in this process"));
     assert_non_null(strstr(spk_last_error(s.context), "it took the proving process with it"));
-    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
+    GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
     assert_string_not_equal(spk_plan_choice(plan), chosen);
     spk_plan_destroy(&plan);
 
     spk_proved_use(NULL, 0);
     spk_proofs_forget();
     const int launches = s.state->launches;
-    assert_int_equal(spk_plan_spmm(s.context, s.pattern, &spmm, &estimate, &plan), SPK_ERR_NO_CANDIDATE);
+    assert_int_equal(spk_plan_create_spmm(s.context, s.pattern, &spmm, &estimate, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "install sparsek-prover"));
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
-    GOOD(spk_plan_spmm(s.context, s.pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_cuda"}, &plan));
+    GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_cuda"},
+                              &plan));
     GOOD(spk_plan_get_info(plan, &info));
     assert_string_equal(info.why, "pinned, not proved");
     spk_plan_destroy(&plan);

@@ -85,7 +85,7 @@ static bool multiplies(int64_t m)
     for (int i = 0; i < SIZES; i++)
         a[i] = 1;
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = a, .b = &b, .d = d, .alpha = 1};
-    return spk_matmul_dense(shared, &problem, &args, &tuning) == SPK_OK && d[m - 1] == 1;
+    return spk_compute_gemm(shared, &problem, &args, &tuning) == SPK_OK && d[m - 1] == 1;
 }
 
 static void *multiply(void *unused)

@@ -36,24 +36,24 @@ static int run_gemm(gemm_case *t, uint64_t seed)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int ran = 0;
-    ok(spk_list(context, NULL, &t->problem, NULL, &report));
+    ok(spk_list_candidates(context, NULL, &t->problem, NULL, &report));
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
         char choice[256];
-        ok(spk_report_candidate(report, i, &candidate));
+        ok(spk_report_get_candidate(report, i, &candidate));
         if (candidate.status == SPK_CANDIDATE_NOT_APPLICABLE || (ran > 0 && is_left_out(i, seed)))
             continue;
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
         spk_plan *plan = NULL;
         const spk_status status =
-            spk_plan_gemm(context, &t->problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan);
+            spk_plan_create_gemm(context, &t->problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan);
         if (no_library_has_it(status, candidate.kind))
             continue;
         ok(status);
         poison(&t->d);
         poison(&t->preact);
-        ok(spk_run_gemm(plan, &t->args, NULL));
+        ok(spk_plan_run_gemm(plan, &t->args, NULL));
         check_gemm(t, seed, choice);
         spk_plan_destroy(&plan);
         ran++;
@@ -71,7 +71,7 @@ static void run_in_place(gemm_case *t, uint64_t seed, const array *as, bool take
     const void *was = *pointer;
     *pointer = t->args.d;
     poison(&t->preact);
-    ok(spk_matmul_dense(context, &t->problem, &t->args, &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
+    ok(spk_compute_gemm(context, &t->problem, &t->args, &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
     check_gemm(t, seed, "in place");
     *pointer = was;
 }
@@ -171,7 +171,7 @@ static void check_report(spk_report **report)
     assert_non_null(strstr(info.class_key, ";op=gemm;"));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-        ok(spk_report_candidate(*report, i, &candidate));
+        ok(spk_report_get_candidate(*report, i, &candidate));
         if (candidate.status == SPK_CANDIDATE_WRONG || candidate.status == SPK_CANDIDATE_FAILED)
             fail_msg("%s %s: %s", candidate.name, candidate.params, candidate.why);
     }
@@ -199,15 +199,15 @@ static void test_tuning(void **state)
             check_report(&report);
             ok(spk_explain(context, NULL, &all[i], &options, &report));
             check_report(&report);
-            ok(spk_plan_gemm(context, &all[i], &options, &plan));
+            ok(spk_plan_create_gemm(context, &all[i], &options, &plan));
             ok(spk_plan_get_info(plan, &info));
             assert_int_equal(info.from_store, 1);
             spk_plan_destroy(&plan);
         }
     }
-    ok(spk_race(context, NULL, &(spk_gemm){SPK_SIZED(spk_gemm), .m = 50, .n = 50, .k = 50},
-                &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
-                &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
+    ok(spk_race_kernels(context, NULL, &(spk_gemm){SPK_SIZED(spk_gemm), .m = 50, .n = 50, .k = 50},
+                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                        &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_report(&report);
 }
 
@@ -347,10 +347,10 @@ static void test_errors(void **state)
     spk_plan *plan = NULL;
     const spk_gemm good = {SPK_SIZED(spk_gemm), .m = 8, .n = 16, .k = 32};
     spk_gemm p;
-#define REFUSE(field, value, status, piece)                            \
-    p = good;                                                          \
-    p.field = value;                                                   \
-    assert_int_equal(spk_plan_gemm(context, &p, NULL, &plan), status); \
+#define REFUSE(field, value, status, piece)                                   \
+    p = good;                                                                 \
+    p.field = value;                                                          \
+    assert_int_equal(spk_plan_create_gemm(context, &p, NULL, &plan), status); \
     expect_message(piece)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(m, -1, SPK_ERR_ARGUMENT, "m = -1");
@@ -379,12 +379,12 @@ static void test_errors(void **state)
     REFUSE(stride_a, (p.groups = 3, p.group_axis = SPK_GROUP_ROWS, 999), SPK_ERR_ARGUMENT, "stride_a = 999: groups have none of their own");
     REFUSE(stride_d, (p.groups = 3, p.group_axis = SPK_GROUP_COLS, 999), SPK_ERR_ARGUMENT, "stride_d = 999: groups have none of their own");
     REFUSE(stride_a, -2, SPK_ERR_ARGUMENT, "stride_a = -2");
+    REFUSE(assume_finite, 2, SPK_ERR_ARGUMENT, "assume_finite = 2: the values are 0..1");
+    REFUSE(reserved, 1, SPK_ERR_ARGUMENT, "reserved = 1");
     REFUSE(stride_d, (p.batch = 2, 100), SPK_ERR_ARGUMENT, "stride_d = 100: items of");
     REFUSE(stride_d, (p.batch = 2, SPK_STRIDE_SHARED), SPK_ERR_ARGUMENT, "stride_d = -1");
 #undef REFUSE
-    assert_int_equal(spk_plan_gemm(context, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1}, &plan),
-                     SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_plan_gemm(context, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_create_gemm(context, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
     blocks b = {.rows = 8, .cols = 32, .block_rows = 4, .block_cols = 4};
     spk_rng rng;
     spk_rng_seed(&rng, 1);
@@ -394,15 +394,15 @@ static void test_errors(void **state)
     free_blocks(&b);
     assert_int_equal(spk_plan_create(context, NULL, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 4}, NULL, &plan), SPK_ERR_ARGUMENT);
     expect_message("pattern is NULL");
-    ok(spk_plan_gemm(context, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_gemm"}, &plan));
+    ok(spk_plan_create_gemm(context, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_gemm"}, &plan));
     const spk_gemm_args fine = {SPK_SIZED(spk_gemm_args), .a = numbers, .b = numbers + 1024, .d = numbers + 4096, .alpha = 1};
     spk_gemm_args args;
-#define REFUSE(field, value, piece)                                      \
-    args = fine;                                                         \
-    args.field = value;                                                  \
-    assert_int_equal(spk_run_gemm(plan, &args, NULL), SPK_ERR_ARGUMENT); \
+#define REFUSE(field, value, piece)                                           \
+    args = fine;                                                              \
+    args.field = value;                                                       \
+    assert_int_equal(spk_plan_run_gemm(plan, &args, NULL), SPK_ERR_ARGUMENT); \
     expect_message(piece)
-    ok(spk_run_gemm(plan, &fine, NULL));
+    ok(spk_plan_run_gemm(plan, &fine, NULL));
     REFUSE(struct_size, 0, "args.struct_size is 0");
     REFUSE(a, NULL, "args.a is NULL: 256 elements of f32");
     REFUSE(b, NULL, "args.b is NULL");
@@ -412,7 +412,7 @@ static void test_errors(void **state)
     REFUSE(alpha, (double)NAN, "args.alpha = nan");
     REFUSE(reserved, 1, "args.reserved = 1");
 #undef REFUSE
-    assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
     expect_message("the plan was made for gemm");
     spk_plan_destroy(&plan);
 }
@@ -438,14 +438,14 @@ static void test_offsets(void **state)
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
         memcpy(ends, all[i].ends, sizeof ends);
         const spk_status wanted = all[i].why != NULL ? SPK_ERR_ARGUMENT : SPK_OK;
-        assert_int_equal(spk_matmul_dense(context, &p, &args, &estimate), wanted);
+        assert_int_equal(spk_compute_gemm(context, &p, &args, &estimate), wanted);
         if (wanted != SPK_OK)
             expect_message(all[i].why);
         assert_int_equal(spk_oracle(context, NULL, &p, &args, SPK_FIRST_OUTPUT, NULL, 0, out, NULL), wanted);
     }
     spk_gemm_args none = args;
     none.offsets = NULL;
-    assert_int_equal(spk_matmul_dense(context, &p, &none, &estimate), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_compute_gemm(context, &p, &none, &estimate), SPK_ERR_ARGUMENT);
     expect_message("args.offsets is NULL: 3 elements of i32");
     /* What fills operands fills these rightly. */
     for (uint64_t seed = 0; seed < 50; seed++) {
@@ -470,10 +470,10 @@ static void test_without_memory(void **state)
         for (int64_t fail_at = 0;; fail_at += 1 + fail_at / 20) {
             spk_mem_fail_after(fail_at);
             spk_report *report = NULL;
-            const spk_status status = what == 0   ? spk_matmul_dense(context, &gemm, &args, &fresh)
+            const spk_status status = what == 0   ? spk_compute_gemm(context, &gemm, &args, &fresh)
                                       : what == 1 ? spk_oracle(context, NULL, &gemm, &args, SPK_FIRST_OUTPUT, NULL, 0, out, NULL)
                                       : what == 2 ? spk_tune(context, NULL, &gemm, &fresh, &report)
-                                                  : spk_list(context, NULL, &gemm, &fresh, &report);
+                                                  : spk_list_candidates(context, NULL, &gemm, &fresh, &report);
             spk_mem_fail_after(-1);
             spk_report_destroy(&report);
             if (status == SPK_OK && fail_at > 0)

@@ -279,7 +279,7 @@ static void test_written(void **state)
     spk_matrix *bsr = NULL;
     assert_ok(spk_convert_create(&case_mem,
                                  &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 3, .cols = 3,
-                                                    .block_rows = 2, .block_cols = 2, .nnz = 2, .index_type = SPK_I64,
+                                                    .block_rows = 2, .block_cols = 2, .nnz = 2, .index_type = SPK_INDEX_I64,
                                                     .row_offsets = offsets, .col_indices = columns, .values = values},
                                  &bsr));
     char *out = written(bsr, &(spk_write_options){SPK_SIZED(spk_write_options), .comment = "two\nlines\r\n"});

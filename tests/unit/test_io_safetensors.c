@@ -438,7 +438,7 @@ static void test_no_memory_for_json(void **state)
     size_t wanted_size, size;
     assert_ok(spk_convert_create(&case_mem,
                                  &(spk_matrix_desc){SPK_SIZED(spk_matrix_desc), .format = SPK_BSR, .dtype = SPK_F32, .rows = 4, .cols = 4,
-                                                    .block_rows = 2, .block_cols = 2, .nnz = 2, .index_type = SPK_I64,
+                                                    .block_rows = 2, .block_cols = 2, .nnz = 2, .index_type = SPK_INDEX_I64,
                                                     .row_offsets = offsets, .col_indices = columns, .values = values},
                                  &bsr));
     assert_ok(spk_write_matrix(&case_mem, bsr, path, &options));

@@ -221,9 +221,15 @@ static void test_non_finite_reaches_its_rows_only(void **state)
                                         : strstr(table[r].name, "half") != NULL ? SPK_F16
                                         : strstr(table[r].name, "bf16") != NULL ? SPK_BF16
                                                                                 : SPK_F32;
-                spk_bsr_indices indices = {
-                    SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,         .block_rows = 8, .block_cols = 8, .nnzb = 3,
-                    .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+                spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                           .rows = size,
+                                           .cols = size,
+                                           .block_rows = 8,
+                                           .block_cols = 8,
+                                           .nnzb = 3,
+                                           .row_offsets = offsets,
+                                           .col_indices = columns,
+                                           .index_type = SPK_INDEX_I64};
                 spk_pattern *pattern = NULL;
                 must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
                 spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = narrow ? 1 : n, .dtype_a = dtype};
@@ -289,8 +295,8 @@ static void test_rounding_to_halves(void **state)
             offsets[i] = columns[i] = i;
         offsets[ROWS] = ROWS;
         spk_bsr_indices indices = {
-            SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = 2 * ROWS,     .block_rows = 1, .block_cols = 2, .nnzb = ROWS,
-            .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+            SPK_SIZED(spk_bsr_indices), .rows = ROWS,           .cols = 2 * ROWS,           .block_rows = 1, .block_cols = 2, .nnzb = ROWS,
+            .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_INDEX_I64};
         spk_pattern *pattern = NULL;
         must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
         spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = variant & 8 ? 19 : 3, .dtype_a = variant & 1 ? SPK_F16 : SPK_BF16,
@@ -340,7 +346,7 @@ static void test_denormals(void **state)
             offsets[i] = columns[i] = i;
         spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), .rows = size,           .cols = size,
                                    .block_rows = block,        .block_cols = block,    .nnzb = grid,
-                                   .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_I64};
+                                   .row_offsets = offsets,     .col_indices = columns, .index_type = SPK_INDEX_I64};
         spk_pattern *pattern = NULL;
         must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
         spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_BF16, .dtype_d = SPK_F32};
@@ -381,7 +387,7 @@ static void test_activations(void **state)
     const int64_t offsets[] = {0, 0};
     spk_bsr_indices indices = {
         SPK_SIZED(spk_bsr_indices), .rows = 1, .cols = 1, .block_rows = 1, .block_cols = 1, .row_offsets = offsets, .col_indices = offsets,
-        .index_type = SPK_I64};
+        .index_type = SPK_INDEX_I64};
     spk_pattern *pattern = NULL;
     must(spk_pattern_make(&spk_mem_system, &indices, &pattern));
     static float x32[COUNT + 8], d32[COUNT + 8];

@@ -87,7 +87,7 @@ static int64_t usual(const spk_operation_info *op, const spk_field_info *field)
 {
     for (int i = 0; i < op->size_count && field->kind == SPK_FIELD_SIZE; i++) {
         spk_size_info size = {SPK_SIZED(spk_size_info)};
-        ok(spk_operation_size(op->operation, i, &size));
+        ok(spk_operation_get_size(op->operation, i, &size));
         if (strcmp(size.name, field->name) == 0)
             return size.source == SPK_SIZE_LIST_ROWS ? ROWS : size.source == SPK_SIZE_LIST_COLS ? COLS : 8;
     }
@@ -104,7 +104,7 @@ static void describe(const spk_operation_info *op, description *made, char *text
     int used = snprintf(text, size, "%s", op->name);
     for (int i = 0; i < op->field_count; i++) {
         spk_field_info field = {SPK_SIZED(spk_field_info)};
-        ok(spk_operation_field(op->operation, i, &field));
+        ok(spk_operation_get_field(op->operation, i, &field));
         if (is_number(&field)) {
             const bool shared = field.kind == SPK_FIELD_STRIDE && draw(3) == 0;
             const int64_t value = shared ? SPK_STRIDE_SHARED : draw(share) == 0 ? large() : usual(op, &field);
@@ -122,7 +122,7 @@ static void describe(const spk_operation_info *op, description *made, char *text
 static void check_array(const spk_pattern *pattern, const description *d, const char *text, int operand)
 {
     spk_array_info a = {SPK_SIZED(spk_array_info)};
-    if (spk_problem_array(context, pattern, d, operand, &a) != SPK_OK || a.elements == 0)
+    if (spk_problem_get_array(context, pattern, d, operand, &a) != SPK_OK || a.elements == 0)
         return;
     const long double lines = a.layout == SPK_ROW_MAJOR ? a.rows : a.cols, length = a.layout == SPK_ROW_MAJOR ? a.cols : a.rows;
     if (a.elements < 0 || (long double)a.elements < length + (lines - 1) * (long double)a.ld ||
@@ -162,7 +162,7 @@ static void no_number_is_too_large(void **unused)
     ok(spk_pattern_create(context, &indices, &pattern));
     for (int index = 0; index < spk_operation_count(); index++) {
         spk_operation_info op = {SPK_SIZED(spk_operation_info)};
-        ok(spk_operation_get(index, &op));
+        ok(spk_operation_get_info(index, &op));
         for (int times = 0; times < 3000; times++) {
             state = (uint64_t)(index * 3000 + times);
             const bool has_pattern = op.takes_pattern == SPK_PATTERN_NEEDED || (op.takes_pattern == SPK_PATTERN_OPTIONAL && draw(2) == 0);
@@ -180,7 +180,7 @@ static void refuse(spk_pattern *pattern, const void *problem, const char *words)
     assert_int_equal(spk_problem_get_info(context, pattern, problem, &info), SPK_ERR_ARGUMENT);
     if (strstr(spk_last_error(context), words) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", spk_last_error(context), words);
-    assert_int_equal(spk_problem_array(context, pattern, problem, 0, &a), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_problem_get_array(context, pattern, problem, 0, &a), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_plan_create(context, pattern, problem, NULL, &plan), SPK_ERR_ARGUMENT);
 }
 

@@ -36,13 +36,13 @@ static spk_status race(spk_context *context, spk_report **report)
     const spk_bsr_indices indices = {
         SPK_SIZED(spk_bsr_indices), .rows = 64, .cols = 64, .block_rows = 16, .block_cols = 16, .nnzb = 8, .row_offsets = offsets,
         .col_indices = columns};
-    const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 256};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2, .assume_finite = 1};
+    const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 256, .assume_finite = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
     const spk_race_options rounds = {SPK_SIZED(spk_race_options), .rounds = 2};
     spk_pattern *pattern = NULL;
     spk_status status = spk_pattern_create(context, &indices, &pattern);
     if (status == SPK_OK)
-        status = spk_race(context, pattern, &problem, &options, &rounds, report);
+        status = spk_race_kernels(context, pattern, &problem, &options, &rounds, report);
     spk_pattern_destroy(&pattern);
     return status;
 }
@@ -55,7 +55,7 @@ static spk_candidate_status status_of(spk_report *report, const char *row, char 
     why[0] = '\0';
     spk_report_get_info(report, &info);
     for (int i = 0; i < info.candidate_count; i++)
-        if (spk_report_candidate(report, i, &c) == SPK_OK && strcmp(c.name, row) == 0) {
+        if (spk_report_get_candidate(report, i, &c) == SPK_OK && strcmp(c.name, row) == 0) {
             snprintf(why, size, "%s", c.why != NULL ? c.why : "");
             return c.status;
         }
@@ -72,9 +72,9 @@ static int race_here(int own_threads, const char *row, const char *reason)
     int code = 0;
     if (spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK)
         return TROUBLE;
-    spk_context_device(context, &info);
+    spk_context_get_device(context, &info);
     for (int i = 0; i < spk_library_count(context); i++)
-        spk_context_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
+        spk_context_get_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
     if (race(context, &report) != SPK_OK)
         code = TROUBLE + 1;
     else if (own_threads > 0 && info.threads != own_threads)
@@ -218,7 +218,7 @@ static int race_in(void *mib)
     if (spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) != SPK_OK)
         return 0; /* with a message */
     for (int i = 0; i < spk_library_count(context); i++)
-        spk_context_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
+        spk_context_get_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
     race(context, &report);
     spk_report_destroy(&report);
     spk_context_destroy(&context);
@@ -388,7 +388,7 @@ static void *open_libraries(void *done)
     spk_context *context = NULL;
     if (spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 2}, &context) == SPK_OK)
         for (int i = 0; i < spk_library_count(context); i++)
-            spk_context_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
+            spk_context_get_library(context, i, &(spk_library_info){SPK_SIZED(spk_library_info)});
     spk_context_destroy(&context);
     __atomic_store_n((int *)done, 1, __ATOMIC_RELEASE);
     return NULL;

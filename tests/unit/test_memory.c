@@ -79,7 +79,7 @@ static void wrong_calls(void **state)
 
 enum { SIDE = 40, N = 9 };
 
-/* spk_matmul on the CPU against the oracle, for every pair of dtypes. */
+/* spk_compute_spmm on the CPU against the oracle, for every pair of dtypes. */
 static void halves_multiply(void **state)
 {
     (void)state;
@@ -107,7 +107,7 @@ static void halves_multiply(void **state)
         assert_int_equal(spk_fill_random(context, pairs[i][1], SIDE, 5, bias), SPK_OK);
         spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N, .dtype_a = pairs[i][0], .dtype_d = pairs[i][1], .bias = SPK_BIAS_PER_ROW};
         spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = desc.values, .b = b, .d = raw, .bias = bias, .alpha = 1.5};
-        assert_int_equal(spk_matmul(context, pattern, &problem, &args, NULL), SPK_OK);
+        assert_int_equal(spk_compute_spmm(context, pattern, &problem, &args, NULL), SPK_OK);
         assert_int_equal(spk_oracle(context, pattern, &problem, &args, SPK_FIRST_OUTPUT, NULL, 0, want, magnitude), SPK_OK);
         assert_int_equal(spk_default_tolerance(context, pattern, &problem, SPK_FIRST_OUTPUT, &tolerance), SPK_OK);
         assert_true(pairs[i][1] == SPK_F32 ? tolerance < 1e-5 : tolerance > 4e-4 && tolerance < 1e-2);

@@ -20,6 +20,7 @@ static size_t bytes_of(spk_field_kind kind)
     case SPK_FIELD_TRANS:
     case SPK_FIELD_PART:
     case SPK_FIELD_CHOICE:
+    case SPK_FIELD_PROMISE:
         return sizeof(int);
     case SPK_FIELD_SIZE:
     case SPK_FIELD_ITEMS:
@@ -46,7 +47,7 @@ static void check_whole(const spk_operation_info *op)
     assert_true(op->problem_bytes <= MOST_BYTES);
     for (int i = 0; i < op->field_count; i++) {
         spk_field_info f = {SPK_SIZED(spk_field_info)};
-        ok(spk_operation_field(op->operation, i, &f));
+        ok(spk_operation_get_field(op->operation, i, &f));
         for (size_t b = f.offset; b < f.offset + bytes_of(f.kind); b++) {
             if (taken[b]++)
                 fail_msg("%s.%s lies on another field", op->problem_type, f.name);
@@ -62,10 +63,20 @@ static void check_whole(const spk_operation_info *op)
     }
 }
 
+static bool is_promise(const spk_field_info *f, const char *name)
+{
+    return f->kind == SPK_FIELD_PROMISE && strcmp(f->name, name) == 0;
+}
+
 static void check_field(const spk_operation_info *op, const spk_field_info *f)
 {
     assert_true(f->operand >= -1 && f->operand < op->operand_count);
     assert_true(f->low <= f->high);
+    if (f->kind == SPK_FIELD_PROMISE) { /* yes or no, and nothing that a command line calls so */
+        assert_true(f->operand == -1 && f->option == NULL && f->low == 0 && f->high == 1);
+        assert_string_equal(f->values, "no|yes");
+        assert_true(is_promise(f, "assume_finite") || is_promise(f, "static_values"));
+    }
     if (f->values != NULL && f->kind != SPK_FIELD_DTYPE) {
         assert_int_equal(words_of(f->values), (int)f->high + 1);
         if (f->terms != NULL)
@@ -85,28 +96,34 @@ static void test_tables(void **state)
     assert_true(spk_operation_count() >= 2);
     for (int at = 0; at < spk_operation_count(); at++) {
         spk_operation_info op = {SPK_SIZED(spk_operation_info)};
-        ok(spk_operation_get(at, &op));
+        ok(spk_operation_get_info(at, &op));
         assert_non_null(op.formula);
         assert_non_null(op.sentence);
         assert_true(op.field_count > 0 && op.size_count > 0 && op.size_count <= SPK_MOST_SIZES && op.operand_count > 0);
         check_whole(&op);
+        bool finite = false, fixed = false, packed = false;
         for (int i = 0; i < op.field_count; i++) {
             spk_field_info f = {SPK_SIZED(spk_field_info)};
-            ok(spk_operation_field(op.operation, i, &f));
+            ok(spk_operation_get_field(op.operation, i, &f));
             check_field(&op, &f);
+            finite = finite || is_promise(&f, "assume_finite");
+            fixed = fixed || is_promise(&f, "static_values");
         }
+        assert_true(finite);
         for (int i = 0; i < op.operand_count; i++) {
             spk_operand_info o = {SPK_SIZED(spk_operand_info)};
-            ok(spk_operation_operand(op.operation, i, &o));
+            ok(spk_operation_get_operand(op.operation, i, &o));
             assert_true(o.name != NULL && o.title != NULL && o.extents != NULL);
             assert_true(o.offset + sizeof(void *) <= op.args_bytes);
             assert_int_equal(o.role == SPK_ROLE_IN_SCALED, o.scalar >= 0);
             assert_true(o.scalar < op.scalar_count);
             assert_true(!o.is_values || op.takes_pattern);
+            packed = packed || o.may_be_static;
         }
+        assert_int_equal(fixed, packed);
         for (int i = 0; i < op.scalar_count; i++) {
             spk_scalar_info s = {SPK_SIZED(spk_scalar_info)};
-            ok(spk_operation_scalar(op.operation, i, &s));
+            ok(spk_operation_get_scalar(op.operation, i, &s));
             assert_true(s.operand < op.operand_count && s.offset + sizeof(double) <= op.args_bytes);
         }
     }
@@ -116,7 +133,7 @@ static void put(const spk_operation_info *op, void *problem, const char *name, i
 {
     for (int i = 0; i < op->field_count; i++) {
         spk_field_info f = {SPK_SIZED(spk_field_info)};
-        ok(spk_operation_field(op->operation, i, &f));
+        ok(spk_operation_get_field(op->operation, i, &f));
         if (strcmp(f.name, name) != 0)
             continue;
         if (bytes_of(f.kind) == sizeof(int))
@@ -130,7 +147,7 @@ static int64_t size_named(const spk_operation_info *op, const spk_problem_info *
 {
     for (int i = 0; i < op->size_count; i++) {
         spk_size_info s = {SPK_SIZED(spk_size_info)};
-        ok(spk_operation_size(op->operation, i, &s));
+        ok(spk_operation_get_size(op->operation, i, &s));
         if (s.name[0] == name && s.name[1] == 0)
             return info->sizes[i];
     }
@@ -153,7 +170,7 @@ static void test_problems(void **state)
             double aligned;
             char bytes[MOST_BYTES];
         } problem = {.bytes = {0}};
-        ok(spk_operation_get(at, &op));
+        ok(spk_operation_get_info(at, &op));
         memcpy(problem.bytes, &op.problem_bytes, sizeof op.problem_bytes);
         memcpy(problem.bytes + sizeof(size_t), &op.operation, sizeof op.operation);
         put(&op, &problem, "n", 9);
@@ -173,8 +190,8 @@ static void test_problems(void **state)
         for (int i = 0; i < op.operand_count; i++) {
             spk_operand_info o = {SPK_SIZED(spk_operand_info)};
             spk_array_info a = {SPK_SIZED(spk_array_info)};
-            ok(spk_operation_operand(op.operation, i, &o));
-            ok(spk_problem_array(context, pattern, &problem, i, &a));
+            ok(spk_operation_get_operand(op.operation, i, &o));
+            ok(spk_problem_get_array(context, pattern, &problem, i, &a));
             if (a.rows == 0) {
                 assert_int_equal(o.role == SPK_ROLE_OUT && strcmp(o.name, "d") == 0, 0);
                 continue;
@@ -199,29 +216,29 @@ static void test_refusals(void **state)
     spk_size_info size = {SPK_SIZED(spk_size_info)};
     spk_operand_info operand = {SPK_SIZED(spk_operand_info)};
     spk_scalar_info scalar = {SPK_SIZED(spk_scalar_info)};
-    assert_int_equal(spk_operation_get(-1, &op), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_get(spk_operation_count(), &op), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_get(0, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_field((spk_operation)99, 0, &field), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_info(-1, &op), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_info(spk_operation_count(), &op), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_info(0, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_field((spk_operation)99, 0, &field), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(NULL), "operation = 99"));
-    assert_int_equal(spk_operation_field(SPK_SPMM, 999, &field), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_field(SPK_SPMM, 999, &field), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(NULL), "index = 999: spmm has"));
-    assert_int_equal(spk_operation_field(SPK_SPMM, 0, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_size(SPK_SPMM, -1, &size), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_operand(SPK_SDDMM, 6, &operand), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_operation_scalar(SPK_SDDMM, 2, &scalar), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_field(SPK_SPMM, 0, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_size(SPK_SPMM, -1, &size), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_operand(SPK_SDDMM, 6, &operand), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_operation_get_scalar(SPK_SDDMM, 2, &scalar), SPK_ERR_ARGUMENT);
     spk_array_info lies = {SPK_SIZED(spk_array_info)};
     spk_problem_info info = {SPK_SIZED(spk_problem_info)};
     const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 4};
-    assert_int_equal(spk_problem_array(context, NULL, &spmm, 0, &lies), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_problem_get_array(context, NULL, &spmm, 0, &lies), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_problem_get_info(context, NULL, &spmm, &info), SPK_ERR_ARGUMENT);
     spk_rng rng;
     spk_rng_seed(&rng, 4);
     blocks b;
     make_blocks(&rng, &b);
-    assert_int_equal(spk_problem_array(context, b.pattern, &spmm, 9, &lies), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_problem_get_array(context, b.pattern, &spmm, 9, &lies), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "operand = 9: spmm has 9 operands"));
-    assert_int_equal(spk_problem_array(context, b.pattern, &spmm, 0, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_problem_get_array(context, b.pattern, &spmm, 0, NULL), SPK_ERR_ARGUMENT);
     free_blocks(&b);
 }
 

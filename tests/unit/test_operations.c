@@ -21,7 +21,7 @@ static void check_report(spk_report **report)
     assert_true(strlen(info.summary) > 10);
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-        ok(spk_report_candidate(*report, i, &candidate));
+        ok(spk_report_get_candidate(*report, i, &candidate));
         if (candidate.status == SPK_CANDIDATE_WRONG || candidate.status == SPK_CANDIDATE_FAILED)
             fail_msg("%s %s: %s", candidate.name, candidate.params, candidate.why);
     }
@@ -36,7 +36,7 @@ static void check_dense(const spk_report *report)
     int dense = 0;
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        ok(spk_report_candidate(report, i, &c));
+        ok(spk_report_get_candidate(report, i, &c));
         if (c.kind != SPK_KIND_DENSE)
             continue;
         dense++;
@@ -70,7 +70,7 @@ static void test_tuning(void **state)
             check_report(&report);
             ok(spk_explain(context, pattern, &sddmm[i], &options, &report));
             check_report(&report);
-            ok(spk_plan_sddmm(context, pattern, &sddmm[i], &options, &plan));
+            ok(spk_plan_create_sddmm(context, pattern, &sddmm[i], &options, &plan));
             ok(spk_plan_get_info(plan, &info));
             assert_int_equal(info.from_store, 1);
             spk_plan_destroy(&plan);
@@ -82,15 +82,15 @@ static void test_tuning(void **state)
         for (int i = 0; i < 3; i++) {
             ok(spk_tune(context, pattern, &spmm[i], &options, &report));
             check_report(&report);
-            ok(spk_plan_spmm(context, pattern, &spmm[i], &options, &plan));
+            ok(spk_plan_create_spmm(context, pattern, &spmm[i], &options, &plan));
             ok(spk_plan_get_info(plan, &info));
             assert_int_equal(info.from_store, 1);
             spk_plan_destroy(&plan);
         }
     }
-    ok(spk_race(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
-                &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
-                &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
+    ok(spk_race_kernels(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
+                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                        &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_dense(report);
     check_report(&report);
     spk_pattern_destroy(&pattern);
@@ -130,11 +130,11 @@ static void test_without_memory(void **state)
         for (int64_t fail_at = 0;; fail_at += 1 + fail_at / 20) {
             spk_mem_fail_after(fail_at);
             spk_report *report = NULL;
-            const spk_status status = what == 0   ? spk_matmul_sampled(context, pattern, &sddmm, &sampled, &fresh)
-                                      : what == 1 ? spk_matmul(context, pattern, &spmm, &product, &fresh)
+            const spk_status status = what == 0   ? spk_compute_sddmm(context, pattern, &sddmm, &sampled, &fresh)
+                                      : what == 1 ? spk_compute_spmm(context, pattern, &spmm, &product, &fresh)
                                       : what == 2 ? spk_oracle(context, pattern, &sddmm, &sampled, SPK_FIRST_OUTPUT, NULL, 0, out, NULL)
                                       : what == 3 ? spk_tune(context, pattern, &sddmm, &fresh, &report)
-                                                  : spk_list(context, pattern, &sddmm, &fresh, &report);
+                                                  : spk_list_candidates(context, pattern, &sddmm, &fresh, &report);
             spk_mem_fail_after(-1);
             spk_report_destroy(&report);
             if (status == SPK_OK && fail_at > 0)
@@ -155,11 +155,11 @@ static void test_errors(void **state)
     make_square(&pattern, 32, 16);
     const spk_sddmm good = {SPK_SIZED(spk_sddmm), .k = 8};
     spk_sddmm p;
-#define REFUSE(field, value, status, piece)                                      \
-    p = good;                                                                    \
-    p.field = value;                                                             \
-    assert_int_equal(spk_plan_sddmm(context, pattern, &p, NULL, &plan), status); \
-    if (strstr(spk_last_error(context), piece) == NULL)                          \
+#define REFUSE(field, value, status, piece)                                             \
+    p = good;                                                                           \
+    p.field = value;                                                                    \
+    assert_int_equal(spk_plan_create_sddmm(context, pattern, &p, NULL, &plan), status); \
+    if (strstr(spk_last_error(context), piece) == NULL)                                 \
     fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece)
     REFUSE(struct_size, 0, SPK_ERR_ARGUMENT, "problem.struct_size is 0");
     REFUSE(k, -1, SPK_ERR_ARGUMENT, "k = -1");
@@ -174,24 +174,24 @@ static void test_errors(void **state)
     REFUSE(ldy, 31, SPK_ERR_ARGUMENT, "ldy = 31: a row has 32 elements");
     REFUSE(batch, -1, SPK_ERR_ARGUMENT, "batch = -1");
     REFUSE(stride_x, -2, SPK_ERR_ARGUMENT, "stride_x = -2");
+    REFUSE(assume_finite, 2, SPK_ERR_ARGUMENT, "assume_finite = 2: the values are 0..1");
     REFUSE(stride_d, (p.batch = 2, 100), SPK_ERR_ARGUMENT, "stride_d = 100: items of");
     REFUSE(stride_d, (p.batch = 2, SPK_STRIDE_SHARED), SPK_ERR_ARGUMENT, "stride_d = -1");
 #undef REFUSE
-    assert_int_equal(spk_plan_sddmm(context, pattern, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .static_values = 1}, &plan),
-                     SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_plan_sddmm(context, NULL, &good, NULL, &plan), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_plan_sddmm(context, pattern, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_plan_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    ok(spk_plan_sddmm(context, pattern, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_sddmm"}, &plan));
+    assert_int_equal(spk_plan_create_sddmm(context, NULL, &good, NULL, &plan), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_create_sddmm(context, pattern, NULL, NULL, &plan), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_create_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
+    ok(spk_plan_create_sddmm(context, pattern, &good, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_sddmm"},
+                             &plan));
     const spk_sddmm_args fine = {SPK_SIZED(spk_sddmm_args), .x = numbers, .y = numbers + 1024, .d = numbers + 4096, .alpha = 1};
     spk_sddmm_args args;
-#define REFUSE(field, value, piece)                                       \
-    args = fine;                                                          \
-    args.field = value;                                                   \
-    assert_int_equal(spk_run_sddmm(plan, &args, NULL), SPK_ERR_ARGUMENT); \
-    if (strstr(spk_last_error(context), piece) == NULL)                   \
+#define REFUSE(field, value, piece)                                            \
+    args = fine;                                                               \
+    args.field = value;                                                        \
+    assert_int_equal(spk_plan_run_sddmm(plan, &args, NULL), SPK_ERR_ARGUMENT); \
+    if (strstr(spk_last_error(context), piece) == NULL)                        \
     fail_msg("\"%s\" lacks \"%s\"", spk_last_error(context), piece)
-    ok(spk_run_sddmm(plan, &fine, NULL));
+    ok(spk_plan_run_sddmm(plan, &fine, NULL));
     REFUSE(struct_size, 0, "args.struct_size is 0");
     REFUSE(x, NULL, "args.x is NULL: 256 elements of f32");
     REFUSE(y, NULL, "args.y is NULL");
@@ -200,18 +200,18 @@ static void test_errors(void **state)
     REFUSE(y, (const char *)numbers + 2, "args.y = ");
     REFUSE(alpha, (double)NAN, "args.alpha = nan");
 #undef REFUSE
-    assert_int_equal(spk_run_sddmm(plan, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_run_sddmm(NULL, &fine, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_sddmm(plan, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_sddmm(NULL, &fine, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args)}, NULL), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "the plan was made for sddmm"));
     assert_int_equal(spk_oracle(context, pattern, &good, &fine, 3, &(int64_t){1 << 20}, 1, (double[16]){0}, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_oracle(context, pattern, &good, NULL, SPK_FIRST_OUTPUT, NULL, 0, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_matmul_sampled(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_compute_sddmm(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
     assert_int_equal(spk_default_tolerance(context, pattern, &good, SPK_FIRST_OUTPUT, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(spk_list(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
-    assert_int_equal(
-        spk_race(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1}, &(spk_report *){NULL}),
-        SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_list_candidates(context, pattern, &good, NULL, NULL), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_race_kernels(context, pattern, &good, NULL, &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = -1},
+                                      &(spk_report *){NULL}),
+                     SPK_ERR_ARGUMENT);
     spk_plan_destroy(&plan);
     spk_pattern_destroy(&pattern);
 }

@@ -174,7 +174,7 @@ static void arguments_as_sets_of_elements(void **state)
         bool want = false;
         for (int j = 0; j < BUFFER; j++)
             want = want || (marks[j] & (marks[j] - 1)) != 0;
-        const spk_status status = spk_matmul(context, pattern, &problem, &args, &options);
+        const spk_status status = spk_compute_spmm(context, pattern, &problem, &args, &options);
         const bool got = status == SPK_ERR_ARGUMENT && strstr(spk_last_error(context), "overlaps") != NULL;
         if ((status != SPK_OK && !got) || got != want)
             fail_msg("case %d: %s (%s), wanted %s", i, spk_status_name(status), status != SPK_OK ? spk_last_error(context) : "",
@@ -194,21 +194,21 @@ enum { ROWS = 64, N = 24, LD = 3 * N };
 static void run_interleaved(spk_pattern *pattern, const float *values, const char *choice)
 {
     static float together[ROWS * LD], b[ROWS * N], d[ROWS * N], preact[ROWS * N];
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice};
     for (int i = 0; i < ROWS * LD; i++)
         together[i] = (float)(i % 17) - 8;
     for (int r = 0; r < ROWS; r++)
         memcpy(b + r * N, together + r * LD, sizeof(float) * N);
-    spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N, .activation = SPK_ACT_SILU, .keep_preact = 1};
+    spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N, .activation = SPK_ACT_SILU, .keep_preact = 1, .assume_finite = 1};
     const spk_spmm_args apart = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .preact = preact, .alpha = 1};
-    spk_status status = spk_matmul(context, pattern, &problem, &apart, &options);
+    spk_status status = spk_compute_spmm(context, pattern, &problem, &apart, &options);
     if (status == SPK_ERR_ARGUMENT || status == SPK_ERR_NO_CANDIDATE || status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_UNAVAILABLE)
         return; /* not a kernel of this problem, or of this machine */
     assert_int_equal(status, SPK_OK);
     problem.ldb = problem.ldd = problem.ldp = LD;
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values,           .b = together,
                                 .d = together + N,        .preact = together + 2 * N, .alpha = 1};
-    status = spk_matmul(context, pattern, &problem, &args, &options);
+    status = spk_compute_spmm(context, pattern, &problem, &args, &options);
     if (status != SPK_OK)
         fail_msg("%s: %s", choice, spk_last_error(context));
     for (int r = 0; r < ROWS; r++)
@@ -240,15 +240,15 @@ static void every_kernel(void **state)
     assert_int_equal(spk_matrix_generate(context, &made, &matrix, NULL), SPK_OK);
     assert_int_equal(spk_matrix_view(matrix, &desc), SPK_OK);
     assert_int_equal(spk_pattern_from_matrix(context, matrix, &pattern), SPK_OK);
-    const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N, .activation = SPK_ACT_SILU, .keep_preact = 1, .ldb = LD, .ldd = LD, .ldp = LD};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
-    assert_int_equal(spk_list(context, pattern, &problem, &options, &report), SPK_OK);
+    const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N,    .activation = SPK_ACT_SILU, .keep_preact = 1, .ldb = LD,
+                              .ldd = LD,           .ldp = LD, .assume_finite = 1};
+    assert_int_equal(spk_list_candidates(context, pattern, &problem, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     int run = 0;
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
         char choice[256];
-        assert_int_equal(spk_report_candidate(report, i, &candidate), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(report, i, &candidate), SPK_OK);
         if (candidate.status == SPK_CANDIDATE_NOT_APPLICABLE)
             continue;
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);

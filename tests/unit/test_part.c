@@ -43,7 +43,7 @@ static spk_pattern *draw_pattern(int64_t rows, int64_t cols, int64_t height, int
     const spk_bsr_indices indices = {
         SPK_SIZED(spk_bsr_indices),   .rows = rows,          .cols = cols,           .block_rows = (int32_t)height,
         .block_cols = (int32_t)width, .nnzb = offsets[down], .row_offsets = offsets, .col_indices = columns,
-        .index_type = SPK_I64};
+        .index_type = SPK_INDEX_I64};
     spk_pattern *pattern = NULL;
     if (spk_pattern_make(&spk_mem_system, &indices, &pattern) != SPK_OK)
         fail_msg("%s (SEED=%llu)", spk_error_last(), (unsigned long long)seed);

@@ -167,7 +167,7 @@ static void test_against_model(void **state)
     for (int round = 0; round < 300; round++) {
         int64_t block_rows = pick(&rng, 1, 9), block_cols = pick(&rng, 1, 9), rows = pick(&rng, 0, 60), cols = pick(&rng, 0, 60);
         grid g = random_grid(&rng, (rows + block_rows - 1) / block_rows, (cols + block_cols - 1) / block_cols);
-        spk_pattern *pattern = pattern_of(&g, pick(&rng, 0, 1) ? SPK_I32 : SPK_I64, rows, cols, block_rows, block_cols);
+        spk_pattern *pattern = pattern_of(&g, pick(&rng, 0, 1) ? SPK_INDEX_I32 : SPK_INDEX_I64, rows, cols, block_rows, block_cols);
         assert_int_equal(pattern->nnzb, g.nnzb);
         check_features(&g, pattern);
         for (int kind = 0; kind < 4; kind++)
@@ -193,7 +193,8 @@ static void test_wide_grid(void **state)
             columns[nnzb++] = k < 2 ? base + k : k < 6 ? 1000 + (i * 4 + k) * 7919 * 997 : WIDE - 20 + base + k;
         offsets[i + 1] = nnzb;
     }
-    spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices), ROWS * 2, (int64_t)WIDE * 2, 2, 2, nnzb, offsets, columns, SPK_I64, SPK_HOST};
+    spk_bsr_indices indices = {
+        SPK_SIZED(spk_bsr_indices), ROWS * 2, (int64_t)WIDE * 2, 2, 2, nnzb, offsets, columns, SPK_INDEX_I64, SPK_HOST};
     spk_pattern *wide = NULL;
     assert_ok(spk_pattern_make(&counted, &indices, &wide));
     double overlap = 0, squares = 0;
@@ -224,7 +225,7 @@ static const int32_t good_offsets[] = {0, 2, 2, 5}, good_columns[] = {0, 3, 1, 2
 
 static spk_bsr_indices good(void)
 {
-    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices), 6, 8, 2, 2, 5, good_offsets, good_columns, SPK_I32, SPK_HOST};
+    return (spk_bsr_indices){SPK_SIZED(spk_bsr_indices), 6, 8, 2, 2, 5, good_offsets, good_columns, SPK_INDEX_I32, SPK_HOST};
 }
 
 static void refused(const spk_bsr_indices *indices, spk_status status, const char *text)
@@ -287,12 +288,12 @@ static void test_bad_arrays(void **state)
             bad.block_rows = bad.block_cols = 1;
             bad.nnzb = 1000000000000; bad.row_offsets = many);
     REFUSED(SPK_ERR_ARGUMENT, "row_offsets[3] = 4294967301: the last offset must be nnzb = 5", bad.row_offsets = wide_offsets;
-            bad.col_indices = wide; bad.index_type = SPK_I64);
+            bad.col_indices = wide; bad.index_type = SPK_INDEX_I64);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 99: block columns are 0..3", bad.col_indices = out);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[1] = 4: block columns are 0..3", bad.col_indices = edge);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[0] = -3: block columns are 0..3", bad.col_indices = below);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[4] = 4294967299: block columns are 0..3", bad.row_offsets = good_wide; bad.col_indices = wide;
-            bad.index_type = SPK_I64);
+            bad.index_type = SPK_INDEX_I64);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[3] = 1 repeats col_indices[2] in block row 2: spk_matrix_canonicalize", bad.col_indices = twice);
     REFUSED(SPK_ERR_ARGUMENT, "col_indices[3] = 1 is less than col_indices[2] = 2 in block row 2", bad.col_indices = unsorted);
     REFUSED(SPK_ERR_ARGUMENT, "spk_matrix_canonicalize sorts", bad.col_indices = unsorted);
@@ -360,7 +361,7 @@ static void test_threads(void **state)
     spk_rng_seed(&rng, test_seed());
     for (int round = 0; round < 30; round++) {
         grid g = random_grid(&rng, 30, 40);
-        spk_pattern *pattern = pattern_of(&g, SPK_I32, 120, 160, 4, 4);
+        spk_pattern *pattern = pattern_of(&g, SPK_INDEX_I32, 120, 160, 4, 4);
         pthread_t threads[THREADS];
         void *answers[THREADS];
         for (int i = 0; i < THREADS; i++)

@@ -49,7 +49,7 @@ static void check_pair(const spk_matrix *matrix, spk_dtype of_matrix, spk_dtype 
     ok(spk_pattern_from_matrix(context, matrix, &pattern));
     if (of_matrix == of_plan) {
         ok(spk_plan_create(context, pattern, &problem, &estimate, &plan));
-        ok(spk_run(plan, &args, NULL));
+        ok(spk_plan_run(plan, &args, NULL));
     } else {
         must_say(spk_plan_create(context, pattern, &problem, &estimate, &plan), of_matrix, of_plan);
         assert_null(plan);
@@ -99,7 +99,7 @@ static void there_are_ways(void **unused)
     ok(spk_pattern_create(context,
                           &(spk_bsr_indices){SPK_SIZED(spk_bsr_indices), .rows = d.rows, .cols = d.cols, .block_rows = d.block_rows,
                                              .block_cols = d.block_cols, .nnzb = d.nnz, .row_offsets = d.row_offsets,
-                                             .col_indices = d.col_indices, .index_type = SPK_I64},
+                                             .col_indices = d.col_indices, .index_type = SPK_INDEX_I64},
                           &of_indices));
     plan_of(of_cast, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1, .dtype_a = SPK_F16});
     plan_of(of_matrix, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 8, .dtype_x = SPK_BF16});

@@ -51,7 +51,7 @@ static void takes_a_row_that_fits(spk_effort effort, spk_unknown unknown)
         o[i] = NAN;
     }
     const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = q, .v = v, .o = o, .scale = 1};
-    assert_int_equal(spk_run(plan, &args, NULL), SPK_OK);
+    assert_int_equal(spk_plan_run(plan, &args, NULL), SPK_OK);
     for (int i = 0; i < DEPTH; i++)
         assert_true(o[i] == v[i]);
     free(q);

@@ -69,7 +69,7 @@ static void draw_pattern(sweep *s, spk_rng *rng)
                                .nnzb = matrix->nnz,
                                .row_offsets = matrix->row_offsets,
                                .col_indices = matrix->col_indices,
-                               .index_type = SPK_I64};
+                               .index_type = SPK_INDEX_I64};
     ok(s, spk_pattern_make(&spk_mem_system, &indices, &s->pattern));
     spk_matrix_release(&matrix);
 }

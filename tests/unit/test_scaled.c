@@ -116,7 +116,7 @@ static void gemm_once(uint64_t seed)
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = a.values,      .b = b.values, .d = d, .alpha = 0.5,
                                 .scale_a = a.scales,      .scale_b = b.scales};
     double tolerance;
-    assert_int_equal(spk_matmul_dense(context, &p, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_gemm(context, &p, &args, &estimate), SPK_OK);
     assert_int_equal(spk_default_tolerance(context, NULL, &p, 3, &tolerance), SPK_OK);
     const bool across = (p.layout_a == SPK_ROW_MAJOR) == (p.trans_a == SPK_NO_TRANS);
     for (int64_t item = 0; item < items; item++)
@@ -177,7 +177,7 @@ static void groups_once(uint64_t seed)
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = a.values, .b = b.values,       .d = d,
                                 .offsets = ends,          .alpha = 1,    .scale_a = a.scales, .scale_b = b.scales};
     double tolerance;
-    assert_int_equal(spk_matmul_dense(context, &p, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_gemm(context, &p, &args, &estimate), SPK_OK);
     assert_int_equal(spk_default_tolerance(context, NULL, &p, 3, &tolerance), SPK_OK);
     for (int g = 0; g < GROUPS; g++) {
         const int64_t begin = g > 0 ? ends[g - 1] : 0, end = ends[g];
@@ -234,7 +234,7 @@ static void draw_blocks(spk_rng *rng, blocks *s)
     s->offsets[down] = s->nnzb;
     const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),  .rows = s->rows, .cols = s->cols,           .block_rows = s->block_rows,
                                      .block_cols = s->block_cols, .nnzb = s->nnzb, .row_offsets = s->offsets, .col_indices = s->columns,
-                                     .index_type = SPK_I64};
+                                     .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_create(context, &indices, &s->pattern), SPK_OK);
 }
 
@@ -279,7 +279,7 @@ static void spmm_once(uint64_t seed)
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = b.values, .d = d, .alpha = 1,
                                 .scale_a = a.scales,      .scale_b = b.scales};
     double tolerance;
-    assert_int_equal(spk_matmul(context, s.pattern, &p, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_spmm(context, s.pattern, &p, &args, &estimate), SPK_OK);
     assert_int_equal(spk_default_tolerance(context, s.pattern, &p, 3, &tolerance), SPK_OK);
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -328,7 +328,7 @@ static void sddmm_once(uint64_t seed)
     const spk_sddmm_args args = {SPK_SIZED(spk_sddmm_args), .x = x.values,      .y = y.values, .d = d, .alpha = 1,
                                  .scale_x = x.scales,       .scale_y = y.scales};
     double tolerance;
-    assert_int_equal(spk_matmul_sampled(context, s.pattern, &p, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_sddmm(context, s.pattern, &p, &args, &estimate), SPK_OK);
     assert_int_equal(spk_default_tolerance(context, s.pattern, &p, 3, &tolerance), SPK_OK);
     for (int64_t i = 0; i < s.rows; i++)
         for (int64_t j = 0; j < s.cols; j++) {
@@ -387,7 +387,7 @@ static void what_is_refused(void **state)
     const unsigned char bytes[64] = {0};
     float d[64];
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = bytes, .b = bytes, .d = d, .alpha = 1};
-    assert_int_equal(spk_matmul_dense(context, &good, &args, &estimate), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_compute_gemm(context, &good, &args, &estimate), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "args.scale_a is NULL: 8 elements of f32 are needed"));
 }
 
@@ -404,18 +404,18 @@ static void exact_and_not_finite(void **state)
     b[0] = 1; /* 127^2 (DEPTH - 1) + 1 */
     const spk_gemm p = {SPK_SIZED(spk_gemm), .m = 1, .n = 1, .k = DEPTH, .dtype_a = SPK_INT8};
     spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = a, .b = b, .d = &d, .alpha = 1};
-    assert_int_equal(spk_matmul_dense(context, &p, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_gemm(context, &p, &args, &estimate), SPK_OK);
     assert_true(d == (float)(127.0 * 127.0 * (DEPTH - 1) + 1));
     const unsigned char not_a_number = 0x7f, infinite = 0x7c, one_e4m3 = 0x38, one_e5m2 = 0x3c;
     const spk_gemm e4m3 = {SPK_SIZED(spk_gemm), .m = 1, .n = 1, .k = 1, .dtype_a = SPK_F8E4M3},
                    e5m2 = {SPK_SIZED(spk_gemm), .m = 1, .n = 1, .k = 1, .dtype_a = SPK_F8E5M2};
     args.a = &not_a_number;
     args.b = &one_e4m3;
-    assert_int_equal(spk_matmul_dense(context, &e4m3, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_gemm(context, &e4m3, &args, &estimate), SPK_OK);
     assert_true(isnan(d));
     args.a = &infinite;
     args.b = &one_e5m2;
-    assert_int_equal(spk_matmul_dense(context, &e5m2, &args, &estimate), SPK_OK);
+    assert_int_equal(spk_compute_gemm(context, &e5m2, &args, &estimate), SPK_OK);
     assert_true(isinf(d));
     free(a);
     free(b);

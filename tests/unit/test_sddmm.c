@@ -148,23 +148,23 @@ static int run_sddmm(sddmm_case *t, uint64_t seed)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int ran = 0;
-    ok(spk_list(context, t->b.pattern, &t->problem, NULL, &report));
+    ok(spk_list_candidates(context, t->b.pattern, &t->problem, NULL, &report));
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
         char choice[256];
-        ok(spk_report_candidate(report, i, &candidate));
+        ok(spk_report_get_candidate(report, i, &candidate));
         if (candidate.status == SPK_CANDIDATE_NOT_APPLICABLE || (ran > 0 && is_left_out(i, seed)))
             continue;
         snprintf(choice, sizeof choice, "%s %s", candidate.name, candidate.params);
         spk_plan *plan = NULL;
-        const spk_status status =
-            spk_plan_sddmm(context, t->b.pattern, &t->problem, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan);
+        const spk_status status = spk_plan_create_sddmm(context, t->b.pattern, &t->problem,
+                                                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = choice}, &plan);
         if (no_library_has_it(status, candidate.kind))
             continue;
         ok(status);
         poison_d(t);
-        ok(spk_run_sddmm(plan, &t->args, NULL));
+        ok(spk_plan_run_sddmm(plan, &t->args, NULL));
         check_sddmm(t, seed, choice);
         spk_plan_destroy(&plan);
         ran++;
@@ -184,8 +184,8 @@ static void run_in_place(sddmm_case *t, uint64_t seed)
             spk_value_set(t->d.memory, t->d.dtype, item * t->d.stride + v, (double)NAN);
     spk_sddmm_args args = t->args;
     args.c = args.d;
-    ok(spk_matmul_sampled(context, t->b.pattern, &t->problem, &args,
-                          &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
+    ok(spk_compute_sddmm(context, t->b.pattern, &t->problem, &args,
+                         &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE}));
     check_sddmm(t, seed, "in place");
 }
 

@@ -1,5 +1,5 @@
 /* struct_size of every public struct: sizes that cut a field are refused, shorter ones (older versions) are taken, and nothing is written
- * beyond them. */
+ * beyond them. And the structs of arguments that the headers make. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -38,8 +38,9 @@ static int set_up(void **state)
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
     return spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 1}, &context) != SPK_OK ||
            spk_pattern_create(context, &good_indices, &pattern) != SPK_OK || spk_matrix_generate(context, &made, &matrix, NULL) != SPK_OK ||
-           spk_plan_spmm(context, pattern, &good_spmm, &good_tuning, &plan) != SPK_OK ||
-           spk_list(context, pattern, &good_spmm, NULL, &report) != SPK_OK || spk_matrix_write(context, matrix, path, NULL) != SPK_OK;
+           spk_plan_create_spmm(context, pattern, &good_spmm, &good_tuning, &plan) != SPK_OK ||
+           spk_list_candidates(context, pattern, &good_spmm, NULL, &report) != SPK_OK ||
+           spk_matrix_write(context, matrix, path, NULL) != SPK_OK;
 }
 
 static int tear_down(void **state)
@@ -86,19 +87,19 @@ static spk_status give_sddmm(void *problem)
 
 static spk_status give_spmm_args(void *args)
 {
-    return spk_matmul(context, pattern, &good_spmm, args, &good_tuning);
+    return spk_compute_spmm(context, pattern, &good_spmm, args, &good_tuning);
 }
 
 static spk_status give_sddmm_args(void *args)
 {
-    return spk_matmul_sampled(context, pattern, &good_sddmm, args,
-                              &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE});
+    return spk_compute_sddmm(context, pattern, &good_sddmm, args,
+                             &(spk_tune_options){SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE});
 }
 
 static spk_status give_tuning(void *options)
 {
     spk_report *made = NULL;
-    spk_status status = spk_list(context, pattern, &good_spmm, options, &made);
+    spk_status status = spk_list_candidates(context, pattern, &good_spmm, options, &made);
     spk_report_destroy(&made);
     return status;
 }
@@ -106,7 +107,7 @@ static spk_status give_tuning(void *options)
 static spk_status give_race(void *race)
 {
     spk_report *made = NULL;
-    spk_status status = spk_race(context, pattern, &good_spmm, &good_tuning, race, &made);
+    spk_status status = spk_race_kernels(context, pattern, &good_spmm, &good_tuning, race, &made);
     spk_report_destroy(&made);
     return status;
 }
@@ -198,13 +199,34 @@ static void inputs(void **state)
     }
 }
 
+/* They go with a GPU, whose streams have work: what is wrong with their size is told before. */
+static void sizes_of_deferred_indices(void **state)
+{
+    (void)state;
+    for (size_t bytes = 0; bytes <= sizeof(spk_deferred_indices); bytes++) {
+        spk_deferred_indices *given = malloc(sizeof *given);
+        spk_bsr_indices indices = good_indices;
+        *given = (spk_deferred_indices){.struct_size = bytes, .longest_row = 1};
+        indices.index_memory = SPK_DEVICE;
+        indices.deferred = given;
+        assert_int_equal(give_indices(&indices), SPK_ERR_ARGUMENT);
+        const bool valid = bytes > 8 && bytes % 8 == 0;
+        if (strstr(spk_last_error(context), valid ? "has no streams" : "spk_deferred_indices.struct_size is ") == NULL)
+            fail_msg("struct_size %zu: \"%s\"", bytes, spk_last_error(context));
+        free(given);
+    }
+}
+
 static void reserved_fields(void **state)
 {
     (void)state;
     spk_report *none = NULL;
     spk_matrix *made = NULL;
+    spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .reserved = 3};
+    assert_int_equal(give_tuning(&tuning), SPK_ERR_ARGUMENT);
+    assert_non_null(strstr(spk_last_error(context), "reserved = 3"));
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .all = 7};
-    assert_int_equal(spk_race(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_race_kernels(context, pattern, &good_spmm, &good_tuning, &race, &none), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "all = 7"));
     const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc), .format = SPK_DENSE, .dtype = SPK_F32, .rows = 2, .cols = 2,
                                   .values = values,           .reserved = -1};
@@ -218,12 +240,12 @@ static void reserved_fields(void **state)
 
 static spk_status get_device(void *info)
 {
-    return spk_context_device(context, info);
+    return spk_context_get_device(context, info);
 }
 
 static spk_status get_library(void *info)
 {
-    return spk_context_library(context, 0, info);
+    return spk_context_get_library(context, 0, info);
 }
 
 static spk_status get_pattern(void *info)
@@ -238,7 +260,7 @@ static spk_status get_plan(void *info)
 
 static spk_status get_kernel(void *info)
 {
-    return spk_kernel_get(0, info);
+    return spk_kernel_get_info(0, info);
 }
 
 static spk_status get_report(void *info)
@@ -248,7 +270,7 @@ static spk_status get_report(void *info)
 
 static spk_status get_candidate(void *info)
 {
-    return spk_report_candidate(report, 0, info);
+    return spk_report_get_candidate(report, 0, info);
 }
 
 static spk_status get_view(void *desc)
@@ -258,27 +280,27 @@ static spk_status get_view(void *desc)
 
 static spk_status get_operation(void *info)
 {
-    return spk_operation_get(0, info);
+    return spk_operation_get_info(0, info);
 }
 
 static spk_status get_field(void *info)
 {
-    return spk_operation_field(SPK_SPMM, 0, info);
+    return spk_operation_get_field(SPK_SPMM, 0, info);
 }
 
 static spk_status get_size(void *info)
 {
-    return spk_operation_size(SPK_SPMM, 0, info);
+    return spk_operation_get_size(SPK_SPMM, 0, info);
 }
 
 static spk_status get_operand(void *info)
 {
-    return spk_operation_operand(SPK_SPMM, 0, info);
+    return spk_operation_get_operand(SPK_SPMM, 0, info);
 }
 
 static spk_status get_scalar(void *info)
 {
-    return spk_operation_scalar(SPK_SPMM, 0, info);
+    return spk_operation_get_scalar(SPK_SPMM, 0, info);
 }
 
 static spk_status get_problem(void *info)
@@ -288,7 +310,7 @@ static spk_status get_problem(void *info)
 
 static spk_status get_array(void *info)
 {
-    return spk_problem_array(context, pattern, &good_spmm, 0, info);
+    return spk_problem_get_array(context, pattern, &good_spmm, 0, info);
 }
 
 static void outputs(void **state)
@@ -385,14 +407,56 @@ static void random_numbers_aligned(void **state)
         }
 }
 
+/* ------------------------------------------------------------------------------------------------ arguments to begin with */
+
+/* Its size, its operation, the one scalar, and zeros. */
+static void check_made(const void *made, size_t bytes, spk_operation operation, size_t scalar_at, double scalar)
+{
+    char want[512] = {0};
+    assert_true(bytes <= sizeof want);
+    memcpy(want, &bytes, sizeof bytes);
+    memcpy(want + sizeof bytes, &operation, sizeof operation);
+    memcpy(want + scalar_at, &scalar, sizeof scalar);
+    assert_memory_equal(made, want, bytes);
+}
+
+static void arguments_to_begin_with(void **state)
+{
+    (void)state;
+    const spk_spmm_args zero = SPK_ZERO;
+    spk_spmm_args spmm = spk_spmm_args_make();
+    const spk_sddmm_args sddmm = spk_sddmm_args_make();
+    const spk_gemm_args gemm = spk_gemm_args_make();
+    const spk_attention_args attention = spk_attention_args_make(0.125);
+    const spk_attention_backward_args backward = spk_attention_backward_args_make(-0.5);
+    check_made(&spmm, sizeof spmm, SPK_SPMM, offsetof(spk_spmm_args, alpha), 1);
+    check_made(&sddmm, sizeof sddmm, SPK_SDDMM, offsetof(spk_sddmm_args, alpha), 1);
+    check_made(&gemm, sizeof gemm, SPK_GEMM, offsetof(spk_gemm_args, alpha), 1);
+    check_made(&attention, sizeof attention, SPK_ATTENTION, offsetof(spk_attention_args, scale), 0.125);
+    check_made(&backward, sizeof backward, SPK_ATTENTION_BACKWARD, offsetof(spk_attention_backward_args, scale), -0.5);
+    for (size_t i = 0; i < sizeof zero; i++)
+        assert_int_equal(((const char *)&zero)[i], 0);
+    /* With arrays they are those of a run: of A's blocks on the diagonal, and B of ones. */
+    for (int i = 0; i < 4 * 4; i++)
+        dense[i] = 1;
+    spmm.values = values;
+    spmm.b = dense;
+    spmm.d = result;
+    assert_int_equal(spk_plan_run_spmm(plan, &spmm, NULL), SPK_OK);
+    for (int i = 0; i < 4 * 4; i++)
+        assert_true(result[i] == (float)(4 * (i / 4) + 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(inputs),
+        cmocka_unit_test(sizes_of_deferred_indices),
         cmocka_unit_test(reserved_fields),
         cmocka_unit_test(outputs),
         cmocka_unit_test(advice_by_its_size),
         cmocka_unit_test(random_numbers_aligned),
+        cmocka_unit_test(arguments_to_begin_with),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

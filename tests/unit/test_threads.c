@@ -80,13 +80,15 @@ static void drop(product *p)
 /* How often a run of the choice calls for the context's threads; every element of D is checked. */
 static int calls_of(product *p, const char *choice)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice, .assume_finite = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = choice};
+    spk_spmm finite = p->problem;
     spk_plan *plan = NULL;
-    assert_int_equal(spk_plan_spmm(p->context, p->pattern, &p->problem, &options, &plan), SPK_OK);
+    finite.assume_finite = 1;
+    assert_int_equal(spk_plan_create_spmm(p->context, p->pattern, &finite, &options, &plan), SPK_OK);
     atomic_store(&p->calls, 0);
     spk_executor_steady(true); /* on a busy machine, too */
     assert_int_equal(
-        spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->values, .b = p->b, .d = p->d, .alpha = 1}, NULL),
+        spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p->values, .b = p->b, .d = p->d, .alpha = 1}, NULL),
         SPK_OK);
     spk_executor_steady(false);
     const int64_t grid = p->m / BLOCK;
@@ -102,12 +104,12 @@ static int count_candidates(product *p, bool serial, int *calls)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int count = 0;
-    assert_int_equal(spk_list(p->context, p->pattern, &p->problem, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list_candidates(p->context, p->pattern, &p->problem, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
         char choice[160];
-        assert_int_equal(spk_report_candidate(report, i, &c), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(report, i, &c), SPK_OK);
         if (c.status != SPK_CANDIDATE_OK || strstr(c.params, serial ? "SERIAL=1" : "SERIAL=0") == NULL)
             continue;
         snprintf(choice, sizeof choice, "%s %s", c.name, c.params);
@@ -174,12 +176,13 @@ static void a_batch_counts_as_a_whole(void **state)
         spk_plan *plan = NULL;
         float *b = calloc((size_t)(batch * p.m * p.n), sizeof *b), *d = calloc((size_t)(batch * p.m * p.n), sizeof *d);
         assert_true(b != NULL && d != NULL);
-        assert_int_equal(spk_plan_spmm(p.context, p.pattern, &problem,
-                                       &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "spmm_portable"}, &plan),
+        assert_int_equal(spk_plan_create_spmm(p.context, p.pattern, &problem,
+                                              &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "spmm_portable"}, &plan),
                          SPK_OK);
         atomic_store(&p.calls, 0);
         assert_int_equal(
-            spk_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p.values, .b = b, .d = d, .alpha = 1}, NULL), SPK_OK);
+            spk_plan_run_spmm(plan, &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = p.values, .b = b, .d = d, .alpha = 1}, NULL),
+            SPK_OK);
         assert_int_equal(atomic_load(&p.calls) > 0, batch > 1);
         spk_plan_destroy(&plan);
         free(b);
@@ -197,12 +200,12 @@ static void the_model_knows_both(void **state)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     make(&p, 512, 32);
-    assert_int_equal(spk_list(p.context, p.pattern, &p.problem, NULL, &report), SPK_OK);
+    assert_int_equal(spk_list_candidates(p.context, p.pattern, &p.problem, NULL, &report), SPK_OK);
     assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
     double serial = 0, parallel = 0;
     for (int i = 0; i < info.candidate_count; i++) {
         spk_candidate_info c = {SPK_SIZED(spk_candidate_info)};
-        assert_int_equal(spk_report_candidate(report, i, &c), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(report, i, &c), SPK_OK);
         if (strcmp(c.name, "spmm_portable") == 0 && strncmp(c.params, "NV=2 PACK=1 GROUP=1", 19) == 0)
             *(strstr(c.params, "SERIAL=1") != NULL ? &serial : &parallel) = c.predicted_us;
     }

@@ -211,7 +211,7 @@ static spk_plan_info run_once(int64_t n, float *memory, double *want, spk_plan *
     ok(spk_oracle(context, made.pattern, &asked, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
     for (int64_t i = 0; i < SIZE * n; i++)
         d[i] = NAN;
-    ok(spk_run(plan, &args, NULL));
+    ok(spk_plan_run(plan, &args, NULL));
     for (int64_t i = 0; i < SIZE * n; i++)
         assert_true(fabs(d[i] - want[i]) < 1e-4);
     if (kept != NULL)
@@ -324,7 +324,7 @@ static void what_is_known_meanwhile(void **state)
         int timed = 0;
         for (int i = 0; i < about.candidate_count; i++) {
             spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
-            ok(spk_report_candidate(report, i, &candidate));
+            ok(spk_report_get_candidate(report, i, &candidate));
             timed += candidate.median_us > 0;
             assert_true(candidate.median_us <= 0 || i == about.chosen);
         }
@@ -386,7 +386,7 @@ static void where_d_is_c(void **state)
         ok(spk_oracle(context, made.pattern, &with_c, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
         memcpy(a.d, a.c, sizeof(float) * SIZE * COLUMNS);
         args.c = same ? a.d : a.c;
-        ok(spk_run(plan, &args, NULL));
+        ok(spk_plan_run(plan, &args, NULL));
         args.c = a.c;
         for (int i = 0; i < SIZE * COLUMNS; i++)
             if (!(fabs(a.d[i] - want[i]) < 1e-4))
@@ -417,7 +417,7 @@ static void what_is_ruled_out_never_runs(void **state)
         ok(spk_oracle(context, made.pattern, &with_c, &args, SPK_FIRST_OUTPUT, NULL, SIZE, want, NULL));
         memcpy(a.d, a.c, sizeof(float) * SIZE * COLUMNS);
         args.c = run == 0 ? a.c : a.d;
-        ok(spk_run(plan, &args, NULL));
+        ok(spk_plan_run(plan, &args, NULL));
         args.c = a.c;
         for (int i = 0; i < SIZE * COLUMNS; i++)
             if (!(fabs(a.d[i] - want[i]) < 1e-4))
@@ -530,18 +530,49 @@ static void elsewhere_it_is_tuning(void **state)
     (void)state;
     spk_plan *plan = NULL;
     fake_clock_end();
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .static_values = 1, .cache = SPK_WARM,
-                                .budget_s = 0.2};
-    ok(spk_plan_create(context, made.pattern, &product, &options, &plan));
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM, .budget_s = 0.2};
+    spk_spmm fixed = product;
+    fixed.static_values = 1;
+    ok(spk_plan_create(context, made.pattern, &fixed, &options, &plan));
     assert_string_equal(info_of(plan).why, "measured");
     spk_plan_destroy(&plan);
-    options.static_values = 0;
     spk_report *report = NULL;
     (void)fake_runs();
     ok(spk_tune(context, made.pattern, &product, &options, &report));
     assert_true(fake_runs() > 10);
     spk_report_destroy(&report);
     fake_clock_begin();
+}
+
+/* fake2 multiplies zeros that it filled in: it may win where the problem promises finite numbers. */
+static void a_promise_admits_a_row(void **state)
+{
+    (void)state;
+    for (int finite = 0; finite <= 1; finite++) {
+        const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = "fake2"};
+        spk_spmm problem = product;
+        spk_report *report = NULL;
+        spk_report_info about = {SPK_SIZED(spk_report_info)};
+        spk_plan *plan = NULL;
+        int found = 0;
+        problem.assume_finite = finite;
+        ok(spk_list_candidates(context, made.pattern, &problem, NULL, &report));
+        ok(spk_report_get_info(report, &about));
+        assert_non_null(strstr(about.class_key, finite ? ";finite=1" : ";finite=0"));
+        for (int i = 0; i < about.candidate_count; i++) {
+            spk_candidate_info candidate = {SPK_SIZED(spk_candidate_info)};
+            ok(spk_report_get_candidate(report, i, &candidate));
+            const bool fills_zeros = strcmp(candidate.name, "fake2") == 0;
+            assert_int_equal(candidate.status, fills_zeros && !finite ? SPK_CANDIDATE_NOT_ELIGIBLE : SPK_CANDIDATE_OK);
+            if (fills_zeros && !finite)
+                assert_string_equal(candidate.why, "needs assume_finite");
+            found += fills_zeros;
+        }
+        assert_int_equal(found, 1);
+        spk_report_destroy(&report);
+        assert_int_equal(spk_plan_create_spmm(context, made.pattern, &problem, &pin, &plan), finite ? SPK_OK : SPK_ERR_NO_CANDIDATE);
+        spk_plan_destroy(&plan);
+    }
 }
 
 /* ------------------------------------------------------------------------------------------------ the build's own rows */
@@ -571,7 +602,7 @@ static int run_short_of_memory(spk_pattern *pattern, const arrays *a, const doub
     spk_status status = spk_plan_create(context, pattern, &product, &options, &plan);
     assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
     for (int run = 0; run < 90 && status == SPK_OK; run++) {
-        const spk_status ran = spk_run(plan, &args, NULL);
+        const spk_status ran = spk_plan_run(plan, &args, NULL);
         assert_true(ran == SPK_OK || ran == SPK_ERR_OUT_OF_MEMORY);
         refused += ran != SPK_OK;
         for (int i = 0; i < SIZE * COLUMNS && ran == SPK_OK; i++)
@@ -630,6 +661,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_plan_of_a_class_tries, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(several_threads, open_plans, close_plans),
         cmocka_unit_test_setup_teardown(elsewhere_it_is_tuning, open_plans, close_plans),
+        cmocka_unit_test_setup_teardown(a_promise_admits_a_row, open_plans, close_plans),
         cmocka_unit_test(memory_may_fail_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

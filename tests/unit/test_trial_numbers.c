@@ -77,7 +77,7 @@ static void run_with(double scale)
     assert_int_equal(spk_plan_create(p.context, p.pattern, &problem, &options, &plan), SPK_OK);
     assert_int_equal(spk_oracle(p.context, p.pattern, &problem, &args, SPK_FIRST_OUTPUT, NULL, SIZE, p.want, p.magnitude), SPK_OK);
     for (int run = 0; run < RUNS; run++) {
-        if (spk_run(plan, &args, NULL) != SPK_OK)
+        if (spk_plan_run(plan, &args, NULL) != SPK_OK)
             fail_msg("numbers of %g, run %d: %s", scale, run, spk_last_error(p.context));
         for (int i = 0; i < SIZE * COLUMNS; i++) /* a kernel may take what is not normal for 0 */
             if (p.magnitude[i] < FLT_MAX && !(fabs(p.d[i] - p.want[i]) <= 1e-4 * p.magnitude[i] + 1e3 * (double)FLT_MIN))

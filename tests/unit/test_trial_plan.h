@@ -123,7 +123,7 @@ static inline void check_run(spk_plan *plan, const arrays *a, float *d, const do
     for (int i = 0; i < SIZE * COLUMNS; i++)
         d[i] = NAN;
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a->values, .b = a->b, .d = d, .alpha = 0.75};
-    if (spk_run(plan, &args, NULL) != SPK_OK)
+    if (spk_plan_run(plan, &args, NULL) != SPK_OK)
         fail_msg("%s", spk_last_error(context));
     for (int i = 0; i < SIZE * COLUMNS; i++)
         if (!(fabs(d[i] - want[i]) < 1e-4))

@@ -323,7 +323,7 @@ static inline spk_pattern *fake_pattern(int64_t size, int block, double density,
                                .nnzb = matrix->nnz,
                                .row_offsets = matrix->row_offsets,
                                .col_indices = matrix->col_indices,
-                               .index_type = SPK_I64};
+                               .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &pattern), SPK_OK);
     spk_matrix_release(&matrix);
     return pattern;

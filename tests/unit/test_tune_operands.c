@@ -337,7 +337,7 @@ static void samples_keep_the_proportions(void **state)
                                .nnzb = matrix->nnz,
                                .row_offsets = matrix->row_offsets,
                                .col_indices = matrix->col_indices,
-                               .index_type = SPK_I64};
+                               .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &b.pattern), SPK_OK);
     spk_matrix_release(&matrix);
     for (int trans = 0; trans < 2; trans++)

@@ -250,11 +250,18 @@ static void the_ineligible_are_marked(void **state)
     assert_non_null(strstr(report->summary, "assume_finite"));
     spk_report_release(&report);
     b.problem.assume_finite = true;
-    b.options.assume_finite = 1;
     report = tune(&b);
     assert_string_equal(chosen_name(report), "fake3");
     spk_report_release(&report);
     bench_close(&b);
+}
+
+/* As callers see it. */
+static spk_provisional provisional_of(const spk_report *report)
+{
+    spk_report_info info = {SPK_SIZED(spk_report_info)};
+    assert_int_equal(spk_report_get_info(report, &info), SPK_OK);
+    return info.provisional;
 }
 
 static void interruption_keeps_what_was_measured(void **state)
@@ -271,6 +278,7 @@ static void interruption_keeps_what_was_measured(void **state)
     assert_non_null(report);
     assert_string_equal(chosen_name(report), "fake0");
     assert_int_equal(report->candidates[report->chosen].status, SPK_CANDIDATE_OK);
+    assert_int_equal(provisional_of(report), SPK_PROVISIONAL_INTERRUPTED);
     spk_report_release(&report);
 
     /* The next tuning finishes the job. */
@@ -281,6 +289,7 @@ static void interruption_keeps_what_was_measured(void **state)
     report = tune(&b);
     assert_string_equal(chosen_name(report), "fake2");
     assert_true(fake_runs() > 0);
+    assert_int_not_equal(provisional_of(report), SPK_PROVISIONAL_INTERRUPTED);
     spk_report_release(&report);
     report = tune(&b);
     assert_true(report->from_store);

@@ -85,7 +85,7 @@ static void make_pattern_of(trial *t, int64_t m, int64_t k, int block_rows, int 
                                .nnzb = count,
                                .row_offsets = offsets,
                                .col_indices = columns,
-                               .index_type = SPK_I64};
+                               .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &t->pattern), SPK_OK);
     free(offsets);
     free(columns);
@@ -129,8 +129,9 @@ static void make_problem(trial *t, bool plain)
     spmm.ldc = t->c_is_d ? spmm.ldd : length_d + pick(rng, 0, SLACK);
     spmm.ldr = length_d + pick(rng, 0, SLACK);
     spmm.ldp = length_d + pick(rng, 0, SLACK);
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1, .static_values = (int)pick(rng, 0, 1)};
-    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    spmm.assume_finite = 1;
+    spmm.static_values = (int)pick(rng, 0, 1);
+    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, NULL, &t->problem), SPK_OK);
     t->alpha = pick(rng, 0, 3) == 0 ? 1 : pick(rng, 0, 5) == 0 ? 0 : 0.75;
     t->beta = pick(rng, 0, 3) == 0 ? 0 : -1.25;
 }
@@ -219,9 +220,8 @@ static void trial_make_simple(trial *t, uint64_t seed)
 {
     trial_start(t, seed);
     make_pattern_of(t, 48, 64, 8, 8);
-    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 33, .dtype_a = SPK_F64};
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .assume_finite = 1};
-    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, &options, &t->problem), SPK_OK);
+    spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 33, .dtype_a = SPK_F64, .assume_finite = 1};
+    assert_int_equal(spk_problem_read(&spk_op_spmm, t->pattern, &spmm, NULL, &t->problem), SPK_OK);
     t->alpha = 0.5;
     trial_fill(t);
 }

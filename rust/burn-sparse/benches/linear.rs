@@ -30,7 +30,8 @@ fn beside_the_library(group: &mut BenchmarkGroup<'_, WallTime>, layer: &SparseLi
     let bias = numbers(layer.bias.as_ref().expect("a layer with bias").val().into_data());
     let mut d = vec![0f32; rows * outputs];
     let problem = Spmm::new(rows).layout_b(Layout::ColMajor).layout_d(Layout::ColMajor).bias(Bias::PerRow);
-    let options = TuneOptions::new().assume_finite(true);
+    let problem = problem.assume_finite(true);
+    let options = TuneOptions::new();
     let pattern = weight.pattern().inner();
     pattern.tune_spmm::<f32, f32>(&problem, &options).expect("the class is measured");
     let plan = pattern.plan_spmm::<f32, f32>(&problem, &options).expect("a plan");

@@ -36,7 +36,7 @@ pub struct TuneConfig {
     /// Seconds that measuring may take, at most a day; none: the library's choice. Products refuse what is no such number.
     #[config(default = "None")]
     pub budget: Option<f64>,
-    /// Lets kernels assume that no value and no input is infinite or NaN, which allows more of them.
+    /// A promise: no value, input, bias or gradient is infinite or NaN, which allows more kernels.
     #[config(default = false)]
     pub assume_finite: bool,
 }
@@ -49,11 +49,10 @@ impl Default for TuneConfig {
 
 impl TuneConfig {
     pub(crate) fn options(&self) -> Result<TuneOptions> {
-        let options = TuneOptions::new().assume_finite(self.assume_finite);
         let options = match self.effort {
-            Effort::Estimate => options.estimate(),
-            Effort::Measure => options,
-            Effort::Exhaustive => options.exhaustive(),
+            Effort::Estimate => TuneOptions::new().estimate(),
+            Effort::Measure => TuneOptions::new(),
+            Effort::Exhaustive => TuneOptions::new().exhaustive(),
         };
         let Some(seconds) = self.budget else { return Ok(options) };
         match Duration::try_from_secs_f64(seconds) {

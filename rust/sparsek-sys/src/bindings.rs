@@ -1,11 +1,14 @@
 // Generated from sparsek/sparsek.h by tests/current.rs: do not edit.
 
 pub const SPK_VERSION_MAJOR: u32 = 0;
-pub const SPK_VERSION_MINOR: u32 = 1;
+pub const SPK_VERSION_MINOR: u32 = 2;
 pub const SPK_VERSION_PATCH: u32 = 0;
 pub const SPK_FIRST_OUTPUT: i32 = -1;
 unsafe extern "C" {
     pub fn spk_version() -> *const ::std::os::raw::c_char;
+}
+unsafe extern "C" {
+    pub fn spk_version_number() -> ::std::os::raw::c_int;
 }
 unsafe extern "C" {
     pub fn spk_commit() -> *const ::std::os::raw::c_char;
@@ -51,8 +54,8 @@ pub const SPK_TRANS: spk_trans = spk_trans(1);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_trans(pub ::std::os::raw::c_uint);
-pub const SPK_I32: spk_index_type = spk_index_type(0);
-pub const SPK_I64: spk_index_type = spk_index_type(1);
+pub const SPK_INDEX_I32: spk_index_type = spk_index_type(0);
+pub const SPK_INDEX_I64: spk_index_type = spk_index_type(64);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_index_type(pub ::std::os::raw::c_uint);
@@ -336,7 +339,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_device_info, reserved) - 220usize];
 };
 unsafe extern "C" {
-    pub fn spk_context_device(
+    pub fn spk_context_get_device(
         context: *mut spk_context,
         info: *mut spk_device_info,
     ) -> spk_status;
@@ -422,7 +425,7 @@ unsafe extern "C" {
     pub fn spk_library_count(context: *const spk_context) -> ::std::os::raw::c_int;
 }
 unsafe extern "C" {
-    pub fn spk_context_library(
+    pub fn spk_context_get_library(
         context: *mut spk_context,
         index: ::std::os::raw::c_int,
         info: *mut spk_library_info,
@@ -474,6 +477,39 @@ pub struct spk_pattern {
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
+pub struct spk_deferred_indices {
+    pub struct_size: usize,
+    pub stream: *mut ::std::os::raw::c_void,
+    pub longest_row: i64,
+    pub row_spread: f64,
+    pub row_overlap: f64,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_deferred_indices",
+    ][::std::mem::size_of::<spk_deferred_indices>() - 40usize];
+    [
+        "Alignment of spk_deferred_indices",
+    ][::std::mem::align_of::<spk_deferred_indices>() - 8usize];
+    [
+        "Offset of field: spk_deferred_indices::struct_size",
+    ][::std::mem::offset_of!(spk_deferred_indices, struct_size) - 0usize];
+    [
+        "Offset of field: spk_deferred_indices::stream",
+    ][::std::mem::offset_of!(spk_deferred_indices, stream) - 8usize];
+    [
+        "Offset of field: spk_deferred_indices::longest_row",
+    ][::std::mem::offset_of!(spk_deferred_indices, longest_row) - 16usize];
+    [
+        "Offset of field: spk_deferred_indices::row_spread",
+    ][::std::mem::offset_of!(spk_deferred_indices, row_spread) - 24usize];
+    [
+        "Offset of field: spk_deferred_indices::row_overlap",
+    ][::std::mem::offset_of!(spk_deferred_indices, row_overlap) - 32usize];
+};
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
 pub struct spk_bsr_indices {
     pub struct_size: usize,
     pub rows: i64,
@@ -485,15 +521,11 @@ pub struct spk_bsr_indices {
     pub col_indices: *const ::std::os::raw::c_void,
     pub index_type: spk_index_type,
     pub index_memory: spk_memory,
-    pub deferred: ::std::os::raw::c_int,
-    pub stream: *mut ::std::os::raw::c_void,
-    pub longest_row: i64,
-    pub row_spread: f64,
-    pub row_overlap: f64,
+    pub deferred: *const spk_deferred_indices,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_bsr_indices"][::std::mem::size_of::<spk_bsr_indices>() - 112usize];
+    ["Size of spk_bsr_indices"][::std::mem::size_of::<spk_bsr_indices>() - 80usize];
     ["Alignment of spk_bsr_indices"][::std::mem::align_of::<spk_bsr_indices>() - 8usize];
     [
         "Offset of field: spk_bsr_indices::struct_size",
@@ -528,18 +560,6 @@ const _: () = {
     [
         "Offset of field: spk_bsr_indices::deferred",
     ][::std::mem::offset_of!(spk_bsr_indices, deferred) - 72usize];
-    [
-        "Offset of field: spk_bsr_indices::stream",
-    ][::std::mem::offset_of!(spk_bsr_indices, stream) - 80usize];
-    [
-        "Offset of field: spk_bsr_indices::longest_row",
-    ][::std::mem::offset_of!(spk_bsr_indices, longest_row) - 88usize];
-    [
-        "Offset of field: spk_bsr_indices::row_spread",
-    ][::std::mem::offset_of!(spk_bsr_indices, row_spread) - 96usize];
-    [
-        "Offset of field: spk_bsr_indices::row_overlap",
-    ][::std::mem::offset_of!(spk_bsr_indices, row_overlap) - 104usize];
 };
 unsafe extern "C" {
     pub fn spk_pattern_create(
@@ -674,10 +694,12 @@ pub struct spk_spmm {
     pub stride_p: i64,
     pub scale_a: spk_scale,
     pub scale_b: spk_scale,
+    pub assume_finite: ::std::os::raw::c_int,
+    pub static_values: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_spmm"][::std::mem::size_of::<spk_spmm>() - 200usize];
+    ["Size of spk_spmm"][::std::mem::size_of::<spk_spmm>() - 208usize];
     ["Alignment of spk_spmm"][::std::mem::align_of::<spk_spmm>() - 8usize];
     [
         "Offset of field: spk_spmm::struct_size",
@@ -757,6 +779,12 @@ const _: () = {
     [
         "Offset of field: spk_spmm::scale_b",
     ][::std::mem::offset_of!(spk_spmm, scale_b) - 184usize];
+    [
+        "Offset of field: spk_spmm::assume_finite",
+    ][::std::mem::offset_of!(spk_spmm, assume_finite) - 200usize];
+    [
+        "Offset of field: spk_spmm::static_values",
+    ][::std::mem::offset_of!(spk_spmm, static_values) - 204usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -771,13 +799,13 @@ pub struct spk_spmm_args {
     pub bias: *const ::std::os::raw::c_void,
     pub residual: *const ::std::os::raw::c_void,
     pub preact: *mut ::std::os::raw::c_void,
+    pub scale_a: *const ::std::os::raw::c_void,
+    pub scale_b: *const ::std::os::raw::c_void,
     pub alpha: f64,
     pub beta: f64,
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
-    pub scale_a: *const ::std::os::raw::c_void,
-    pub scale_b: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -814,33 +842,33 @@ const _: () = {
         "Offset of field: spk_spmm_args::preact",
     ][::std::mem::offset_of!(spk_spmm_args, preact) - 64usize];
     [
-        "Offset of field: spk_spmm_args::alpha",
-    ][::std::mem::offset_of!(spk_spmm_args, alpha) - 72usize];
-    [
-        "Offset of field: spk_spmm_args::beta",
-    ][::std::mem::offset_of!(spk_spmm_args, beta) - 80usize];
-    [
-        "Offset of field: spk_spmm_args::workspace",
-    ][::std::mem::offset_of!(spk_spmm_args, workspace) - 88usize];
-    [
-        "Offset of field: spk_spmm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_spmm_args, workspace_bytes) - 96usize];
-    [
-        "Offset of field: spk_spmm_args::stream",
-    ][::std::mem::offset_of!(spk_spmm_args, stream) - 104usize];
-    [
         "Offset of field: spk_spmm_args::scale_a",
-    ][::std::mem::offset_of!(spk_spmm_args, scale_a) - 112usize];
+    ][::std::mem::offset_of!(spk_spmm_args, scale_a) - 72usize];
     [
         "Offset of field: spk_spmm_args::scale_b",
-    ][::std::mem::offset_of!(spk_spmm_args, scale_b) - 120usize];
+    ][::std::mem::offset_of!(spk_spmm_args, scale_b) - 80usize];
+    [
+        "Offset of field: spk_spmm_args::alpha",
+    ][::std::mem::offset_of!(spk_spmm_args, alpha) - 88usize];
+    [
+        "Offset of field: spk_spmm_args::beta",
+    ][::std::mem::offset_of!(spk_spmm_args, beta) - 96usize];
+    [
+        "Offset of field: spk_spmm_args::workspace",
+    ][::std::mem::offset_of!(spk_spmm_args, workspace) - 104usize];
+    [
+        "Offset of field: spk_spmm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_spmm_args, workspace_bytes) - 112usize];
+    [
+        "Offset of field: spk_spmm_args::stream",
+    ][::std::mem::offset_of!(spk_spmm_args, stream) - 120usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct spk_sddmm {
     pub struct_size: usize,
     pub operation: spk_operation,
-    pub reserved: ::std::os::raw::c_int,
+    pub assume_finite: ::std::os::raw::c_int,
     pub k: i64,
     pub dtype_x: spk_dtype,
     pub dtype_y: spk_dtype,
@@ -871,8 +899,8 @@ const _: () = {
         "Offset of field: spk_sddmm::operation",
     ][::std::mem::offset_of!(spk_sddmm, operation) - 8usize];
     [
-        "Offset of field: spk_sddmm::reserved",
-    ][::std::mem::offset_of!(spk_sddmm, reserved) - 12usize];
+        "Offset of field: spk_sddmm::assume_finite",
+    ][::std::mem::offset_of!(spk_sddmm, assume_finite) - 12usize];
     ["Offset of field: spk_sddmm::k"][::std::mem::offset_of!(spk_sddmm, k) - 16usize];
     [
         "Offset of field: spk_sddmm::dtype_x",
@@ -936,13 +964,13 @@ pub struct spk_sddmm_args {
     pub y: *const ::std::os::raw::c_void,
     pub c: *const ::std::os::raw::c_void,
     pub d: *mut ::std::os::raw::c_void,
+    pub scale_x: *const ::std::os::raw::c_void,
+    pub scale_y: *const ::std::os::raw::c_void,
     pub alpha: f64,
     pub beta: f64,
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
-    pub scale_x: *const ::std::os::raw::c_void,
-    pub scale_y: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -970,26 +998,26 @@ const _: () = {
         "Offset of field: spk_sddmm_args::d",
     ][::std::mem::offset_of!(spk_sddmm_args, d) - 40usize];
     [
-        "Offset of field: spk_sddmm_args::alpha",
-    ][::std::mem::offset_of!(spk_sddmm_args, alpha) - 48usize];
-    [
-        "Offset of field: spk_sddmm_args::beta",
-    ][::std::mem::offset_of!(spk_sddmm_args, beta) - 56usize];
-    [
-        "Offset of field: spk_sddmm_args::workspace",
-    ][::std::mem::offset_of!(spk_sddmm_args, workspace) - 64usize];
-    [
-        "Offset of field: spk_sddmm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_sddmm_args, workspace_bytes) - 72usize];
-    [
-        "Offset of field: spk_sddmm_args::stream",
-    ][::std::mem::offset_of!(spk_sddmm_args, stream) - 80usize];
-    [
         "Offset of field: spk_sddmm_args::scale_x",
-    ][::std::mem::offset_of!(spk_sddmm_args, scale_x) - 88usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, scale_x) - 48usize];
     [
         "Offset of field: spk_sddmm_args::scale_y",
-    ][::std::mem::offset_of!(spk_sddmm_args, scale_y) - 96usize];
+    ][::std::mem::offset_of!(spk_sddmm_args, scale_y) - 56usize];
+    [
+        "Offset of field: spk_sddmm_args::alpha",
+    ][::std::mem::offset_of!(spk_sddmm_args, alpha) - 64usize];
+    [
+        "Offset of field: spk_sddmm_args::beta",
+    ][::std::mem::offset_of!(spk_sddmm_args, beta) - 72usize];
+    [
+        "Offset of field: spk_sddmm_args::workspace",
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace) - 80usize];
+    [
+        "Offset of field: spk_sddmm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_sddmm_args, workspace_bytes) - 88usize];
+    [
+        "Offset of field: spk_sddmm_args::stream",
+    ][::std::mem::offset_of!(spk_sddmm_args, stream) - 96usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1030,10 +1058,12 @@ pub struct spk_gemm {
     pub groups: i64,
     pub scale_a: spk_scale,
     pub scale_b: spk_scale,
+    pub assume_finite: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 240usize];
+    ["Size of spk_gemm"][::std::mem::size_of::<spk_gemm>() - 248usize];
     ["Alignment of spk_gemm"][::std::mem::align_of::<spk_gemm>() - 8usize];
     [
         "Offset of field: spk_gemm::struct_size",
@@ -1125,6 +1155,12 @@ const _: () = {
     [
         "Offset of field: spk_gemm::scale_b",
     ][::std::mem::offset_of!(spk_gemm, scale_b) - 224usize];
+    [
+        "Offset of field: spk_gemm::assume_finite",
+    ][::std::mem::offset_of!(spk_gemm, assume_finite) - 240usize];
+    [
+        "Offset of field: spk_gemm::reserved",
+    ][::std::mem::offset_of!(spk_gemm, reserved) - 244usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1140,13 +1176,13 @@ pub struct spk_gemm_args {
     pub residual: *const ::std::os::raw::c_void,
     pub preact: *mut ::std::os::raw::c_void,
     pub offsets: *const ::std::os::raw::c_void,
+    pub scale_a: *const ::std::os::raw::c_void,
+    pub scale_b: *const ::std::os::raw::c_void,
     pub alpha: f64,
     pub beta: f64,
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
-    pub scale_a: *const ::std::os::raw::c_void,
-    pub scale_b: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1186,26 +1222,26 @@ const _: () = {
         "Offset of field: spk_gemm_args::offsets",
     ][::std::mem::offset_of!(spk_gemm_args, offsets) - 72usize];
     [
-        "Offset of field: spk_gemm_args::alpha",
-    ][::std::mem::offset_of!(spk_gemm_args, alpha) - 80usize];
-    [
-        "Offset of field: spk_gemm_args::beta",
-    ][::std::mem::offset_of!(spk_gemm_args, beta) - 88usize];
-    [
-        "Offset of field: spk_gemm_args::workspace",
-    ][::std::mem::offset_of!(spk_gemm_args, workspace) - 96usize];
-    [
-        "Offset of field: spk_gemm_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_gemm_args, workspace_bytes) - 104usize];
-    [
-        "Offset of field: spk_gemm_args::stream",
-    ][::std::mem::offset_of!(spk_gemm_args, stream) - 112usize];
-    [
         "Offset of field: spk_gemm_args::scale_a",
-    ][::std::mem::offset_of!(spk_gemm_args, scale_a) - 120usize];
+    ][::std::mem::offset_of!(spk_gemm_args, scale_a) - 80usize];
     [
         "Offset of field: spk_gemm_args::scale_b",
-    ][::std::mem::offset_of!(spk_gemm_args, scale_b) - 128usize];
+    ][::std::mem::offset_of!(spk_gemm_args, scale_b) - 88usize];
+    [
+        "Offset of field: spk_gemm_args::alpha",
+    ][::std::mem::offset_of!(spk_gemm_args, alpha) - 96usize];
+    [
+        "Offset of field: spk_gemm_args::beta",
+    ][::std::mem::offset_of!(spk_gemm_args, beta) - 104usize];
+    [
+        "Offset of field: spk_gemm_args::workspace",
+    ][::std::mem::offset_of!(spk_gemm_args, workspace) - 112usize];
+    [
+        "Offset of field: spk_gemm_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_gemm_args, workspace_bytes) - 120usize];
+    [
+        "Offset of field: spk_gemm_args::stream",
+    ][::std::mem::offset_of!(spk_gemm_args, stream) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1245,7 +1281,7 @@ pub struct spk_attention {
     pub stride_lse: i64,
     pub sequences: i64,
     pub key_lengths: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
+    pub assume_finite: ::std::os::raw::c_int,
     pub page_keys: i64,
     pub pages: i64,
     pub tiles: i64,
@@ -1360,8 +1396,8 @@ const _: () = {
         "Offset of field: spk_attention::key_lengths",
     ][::std::mem::offset_of!(spk_attention, key_lengths) - 248usize];
     [
-        "Offset of field: spk_attention::reserved",
-    ][::std::mem::offset_of!(spk_attention, reserved) - 252usize];
+        "Offset of field: spk_attention::assume_finite",
+    ][::std::mem::offset_of!(spk_attention, assume_finite) - 252usize];
     [
         "Offset of field: spk_attention::page_keys",
     ][::std::mem::offset_of!(spk_attention, page_keys) - 256usize];
@@ -1383,16 +1419,16 @@ pub struct spk_attention_args {
     pub v: *const ::std::os::raw::c_void,
     pub o: *mut ::std::os::raw::c_void,
     pub lse: *mut ::std::os::raw::c_void,
-    pub scale: f64,
-    pub softcap: f64,
-    pub workspace: *mut ::std::os::raw::c_void,
-    pub workspace_bytes: usize,
-    pub stream: *mut ::std::os::raw::c_void,
     pub query_ends: *const ::std::os::raw::c_void,
     pub key_ends: *const ::std::os::raw::c_void,
     pub page_table: *const ::std::os::raw::c_void,
     pub tile_numbers: *const ::std::os::raw::c_void,
     pub tile_bits: *const ::std::os::raw::c_void,
+    pub scale: f64,
+    pub softcap: f64,
+    pub workspace: *mut ::std::os::raw::c_void,
+    pub workspace_bytes: usize,
+    pub stream: *mut ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1427,35 +1463,35 @@ const _: () = {
         "Offset of field: spk_attention_args::lse",
     ][::std::mem::offset_of!(spk_attention_args, lse) - 48usize];
     [
-        "Offset of field: spk_attention_args::scale",
-    ][::std::mem::offset_of!(spk_attention_args, scale) - 56usize];
-    [
-        "Offset of field: spk_attention_args::softcap",
-    ][::std::mem::offset_of!(spk_attention_args, softcap) - 64usize];
-    [
-        "Offset of field: spk_attention_args::workspace",
-    ][::std::mem::offset_of!(spk_attention_args, workspace) - 72usize];
-    [
-        "Offset of field: spk_attention_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_attention_args, workspace_bytes) - 80usize];
-    [
-        "Offset of field: spk_attention_args::stream",
-    ][::std::mem::offset_of!(spk_attention_args, stream) - 88usize];
-    [
         "Offset of field: spk_attention_args::query_ends",
-    ][::std::mem::offset_of!(spk_attention_args, query_ends) - 96usize];
+    ][::std::mem::offset_of!(spk_attention_args, query_ends) - 56usize];
     [
         "Offset of field: spk_attention_args::key_ends",
-    ][::std::mem::offset_of!(spk_attention_args, key_ends) - 104usize];
+    ][::std::mem::offset_of!(spk_attention_args, key_ends) - 64usize];
     [
         "Offset of field: spk_attention_args::page_table",
-    ][::std::mem::offset_of!(spk_attention_args, page_table) - 112usize];
+    ][::std::mem::offset_of!(spk_attention_args, page_table) - 72usize];
     [
         "Offset of field: spk_attention_args::tile_numbers",
-    ][::std::mem::offset_of!(spk_attention_args, tile_numbers) - 120usize];
+    ][::std::mem::offset_of!(spk_attention_args, tile_numbers) - 80usize];
     [
         "Offset of field: spk_attention_args::tile_bits",
-    ][::std::mem::offset_of!(spk_attention_args, tile_bits) - 128usize];
+    ][::std::mem::offset_of!(spk_attention_args, tile_bits) - 88usize];
+    [
+        "Offset of field: spk_attention_args::scale",
+    ][::std::mem::offset_of!(spk_attention_args, scale) - 96usize];
+    [
+        "Offset of field: spk_attention_args::softcap",
+    ][::std::mem::offset_of!(spk_attention_args, softcap) - 104usize];
+    [
+        "Offset of field: spk_attention_args::workspace",
+    ][::std::mem::offset_of!(spk_attention_args, workspace) - 112usize];
+    [
+        "Offset of field: spk_attention_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_attention_args, workspace_bytes) - 120usize];
+    [
+        "Offset of field: spk_attention_args::stream",
+    ][::std::mem::offset_of!(spk_attention_args, stream) - 128usize];
 };
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
@@ -1509,7 +1545,7 @@ pub struct spk_attention_backward {
     pub stride_grad_v: i64,
     pub sequences: i64,
     pub key_lengths: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
+    pub assume_finite: ::std::os::raw::c_int,
     pub tiles: i64,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
@@ -1668,8 +1704,8 @@ const _: () = {
         "Offset of field: spk_attention_backward::key_lengths",
     ][::std::mem::offset_of!(spk_attention_backward, key_lengths) - 360usize];
     [
-        "Offset of field: spk_attention_backward::reserved",
-    ][::std::mem::offset_of!(spk_attention_backward, reserved) - 364usize];
+        "Offset of field: spk_attention_backward::assume_finite",
+    ][::std::mem::offset_of!(spk_attention_backward, assume_finite) - 364usize];
     [
         "Offset of field: spk_attention_backward::tiles",
     ][::std::mem::offset_of!(spk_attention_backward, tiles) - 368usize];
@@ -1690,15 +1726,15 @@ pub struct spk_attention_backward_args {
     pub grad_q: *mut ::std::os::raw::c_void,
     pub grad_k: *mut ::std::os::raw::c_void,
     pub grad_v: *mut ::std::os::raw::c_void,
+    pub query_ends: *const ::std::os::raw::c_void,
+    pub key_ends: *const ::std::os::raw::c_void,
+    pub tile_numbers: *const ::std::os::raw::c_void,
+    pub tile_bits: *const ::std::os::raw::c_void,
     pub scale: f64,
     pub softcap: f64,
     pub workspace: *mut ::std::os::raw::c_void,
     pub workspace_bytes: usize,
     pub stream: *mut ::std::os::raw::c_void,
-    pub query_ends: *const ::std::os::raw::c_void,
-    pub key_ends: *const ::std::os::raw::c_void,
-    pub tile_numbers: *const ::std::os::raw::c_void,
-    pub tile_bits: *const ::std::os::raw::c_void,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -1748,32 +1784,32 @@ const _: () = {
         "Offset of field: spk_attention_backward_args::grad_v",
     ][::std::mem::offset_of!(spk_attention_backward_args, grad_v) - 88usize];
     [
-        "Offset of field: spk_attention_backward_args::scale",
-    ][::std::mem::offset_of!(spk_attention_backward_args, scale) - 96usize];
-    [
-        "Offset of field: spk_attention_backward_args::softcap",
-    ][::std::mem::offset_of!(spk_attention_backward_args, softcap) - 104usize];
-    [
-        "Offset of field: spk_attention_backward_args::workspace",
-    ][::std::mem::offset_of!(spk_attention_backward_args, workspace) - 112usize];
-    [
-        "Offset of field: spk_attention_backward_args::workspace_bytes",
-    ][::std::mem::offset_of!(spk_attention_backward_args, workspace_bytes) - 120usize];
-    [
-        "Offset of field: spk_attention_backward_args::stream",
-    ][::std::mem::offset_of!(spk_attention_backward_args, stream) - 128usize];
-    [
         "Offset of field: spk_attention_backward_args::query_ends",
-    ][::std::mem::offset_of!(spk_attention_backward_args, query_ends) - 136usize];
+    ][::std::mem::offset_of!(spk_attention_backward_args, query_ends) - 96usize];
     [
         "Offset of field: spk_attention_backward_args::key_ends",
-    ][::std::mem::offset_of!(spk_attention_backward_args, key_ends) - 144usize];
+    ][::std::mem::offset_of!(spk_attention_backward_args, key_ends) - 104usize];
     [
         "Offset of field: spk_attention_backward_args::tile_numbers",
-    ][::std::mem::offset_of!(spk_attention_backward_args, tile_numbers) - 152usize];
+    ][::std::mem::offset_of!(spk_attention_backward_args, tile_numbers) - 112usize];
     [
         "Offset of field: spk_attention_backward_args::tile_bits",
-    ][::std::mem::offset_of!(spk_attention_backward_args, tile_bits) - 160usize];
+    ][::std::mem::offset_of!(spk_attention_backward_args, tile_bits) - 120usize];
+    [
+        "Offset of field: spk_attention_backward_args::scale",
+    ][::std::mem::offset_of!(spk_attention_backward_args, scale) - 128usize];
+    [
+        "Offset of field: spk_attention_backward_args::softcap",
+    ][::std::mem::offset_of!(spk_attention_backward_args, softcap) - 136usize];
+    [
+        "Offset of field: spk_attention_backward_args::workspace",
+    ][::std::mem::offset_of!(spk_attention_backward_args, workspace) - 144usize];
+    [
+        "Offset of field: spk_attention_backward_args::workspace_bytes",
+    ][::std::mem::offset_of!(spk_attention_backward_args, workspace_bytes) - 152usize];
+    [
+        "Offset of field: spk_attention_backward_args::stream",
+    ][::std::mem::offset_of!(spk_attention_backward_args, stream) - 160usize];
 };
 pub const SPK_TUNE_MEASURE: spk_effort = spk_effort(0);
 pub const SPK_TUNE_ESTIMATE: spk_effort = spk_effort(1);
@@ -1804,9 +1840,8 @@ pub struct spk_tune_options {
     pub cache: spk_cache_mode,
     pub budget_s: f64,
     pub tolerance: f64,
-    pub assume_finite: ::std::os::raw::c_int,
-    pub static_values: ::std::os::raw::c_int,
     pub fresh: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
     pub only: *const ::std::os::raw::c_char,
     pub exclude: *const ::std::os::raw::c_char,
     pub choice: *const ::std::os::raw::c_char,
@@ -1814,7 +1849,7 @@ pub struct spk_tune_options {
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_tune_options"][::std::mem::size_of::<spk_tune_options>() - 88usize];
+    ["Size of spk_tune_options"][::std::mem::size_of::<spk_tune_options>() - 80usize];
     [
         "Alignment of spk_tune_options",
     ][::std::mem::align_of::<spk_tune_options>() - 8usize];
@@ -1837,26 +1872,23 @@ const _: () = {
         "Offset of field: spk_tune_options::tolerance",
     ][::std::mem::offset_of!(spk_tune_options, tolerance) - 32usize];
     [
-        "Offset of field: spk_tune_options::assume_finite",
-    ][::std::mem::offset_of!(spk_tune_options, assume_finite) - 40usize];
-    [
-        "Offset of field: spk_tune_options::static_values",
-    ][::std::mem::offset_of!(spk_tune_options, static_values) - 44usize];
-    [
         "Offset of field: spk_tune_options::fresh",
-    ][::std::mem::offset_of!(spk_tune_options, fresh) - 48usize];
+    ][::std::mem::offset_of!(spk_tune_options, fresh) - 40usize];
+    [
+        "Offset of field: spk_tune_options::reserved",
+    ][::std::mem::offset_of!(spk_tune_options, reserved) - 44usize];
     [
         "Offset of field: spk_tune_options::only",
-    ][::std::mem::offset_of!(spk_tune_options, only) - 56usize];
+    ][::std::mem::offset_of!(spk_tune_options, only) - 48usize];
     [
         "Offset of field: spk_tune_options::exclude",
-    ][::std::mem::offset_of!(spk_tune_options, exclude) - 64usize];
+    ][::std::mem::offset_of!(spk_tune_options, exclude) - 56usize];
     [
         "Offset of field: spk_tune_options::choice",
-    ][::std::mem::offset_of!(spk_tune_options, choice) - 72usize];
+    ][::std::mem::offset_of!(spk_tune_options, choice) - 64usize];
     [
         "Offset of field: spk_tune_options::seed",
-    ][::std::mem::offset_of!(spk_tune_options, seed) - 80usize];
+    ][::std::mem::offset_of!(spk_tune_options, seed) - 72usize];
 };
 #[repr(C)]
 #[derive(Debug)]
@@ -1876,7 +1908,7 @@ unsafe extern "C" {
     pub fn spk_plan_destroy(plan: *mut *mut spk_plan);
 }
 unsafe extern "C" {
-    pub fn spk_run(
+    pub fn spk_plan_run(
         plan: *const spk_plan,
         args: *const ::std::os::raw::c_void,
         stream: *mut ::std::os::raw::c_void,
@@ -2022,7 +2054,7 @@ unsafe extern "C" {
     pub fn spk_kernel_count() -> ::std::os::raw::c_int;
 }
 unsafe extern "C" {
-    pub fn spk_kernel_get(
+    pub fn spk_kernel_get_info(
         index: ::std::os::raw::c_int,
         info: *mut spk_kernel_info,
     ) -> spk_status;
@@ -2130,19 +2162,18 @@ pub struct spk_report_info {
     pub candidate_count: ::std::os::raw::c_int,
     pub chosen: ::std::os::raw::c_int,
     pub from_store: ::std::os::raw::c_int,
+    pub foreign: ::std::os::raw::c_int,
+    pub provisional: spk_provisional,
+    pub reserved: ::std::os::raw::c_int,
     pub tuning_s: f64,
     pub measured_at: i64,
     pub class_key: *const ::std::os::raw::c_char,
     pub summary: *const ::std::os::raw::c_char,
-    pub interrupted: ::std::os::raw::c_int,
-    pub provisional: spk_provisional,
     pub origin: *const ::std::os::raw::c_char,
-    pub foreign: ::std::os::raw::c_int,
-    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 80usize];
+    ["Size of spk_report_info"][::std::mem::size_of::<spk_report_info>() - 72usize];
     ["Alignment of spk_report_info"][::std::mem::align_of::<spk_report_info>() - 8usize];
     [
         "Offset of field: spk_report_info::struct_size",
@@ -2157,32 +2188,29 @@ const _: () = {
         "Offset of field: spk_report_info::from_store",
     ][::std::mem::offset_of!(spk_report_info, from_store) - 16usize];
     [
-        "Offset of field: spk_report_info::tuning_s",
-    ][::std::mem::offset_of!(spk_report_info, tuning_s) - 24usize];
-    [
-        "Offset of field: spk_report_info::measured_at",
-    ][::std::mem::offset_of!(spk_report_info, measured_at) - 32usize];
-    [
-        "Offset of field: spk_report_info::class_key",
-    ][::std::mem::offset_of!(spk_report_info, class_key) - 40usize];
-    [
-        "Offset of field: spk_report_info::summary",
-    ][::std::mem::offset_of!(spk_report_info, summary) - 48usize];
-    [
-        "Offset of field: spk_report_info::interrupted",
-    ][::std::mem::offset_of!(spk_report_info, interrupted) - 56usize];
+        "Offset of field: spk_report_info::foreign",
+    ][::std::mem::offset_of!(spk_report_info, foreign) - 20usize];
     [
         "Offset of field: spk_report_info::provisional",
-    ][::std::mem::offset_of!(spk_report_info, provisional) - 60usize];
+    ][::std::mem::offset_of!(spk_report_info, provisional) - 24usize];
+    [
+        "Offset of field: spk_report_info::reserved",
+    ][::std::mem::offset_of!(spk_report_info, reserved) - 28usize];
+    [
+        "Offset of field: spk_report_info::tuning_s",
+    ][::std::mem::offset_of!(spk_report_info, tuning_s) - 32usize];
+    [
+        "Offset of field: spk_report_info::measured_at",
+    ][::std::mem::offset_of!(spk_report_info, measured_at) - 40usize];
+    [
+        "Offset of field: spk_report_info::class_key",
+    ][::std::mem::offset_of!(spk_report_info, class_key) - 48usize];
+    [
+        "Offset of field: spk_report_info::summary",
+    ][::std::mem::offset_of!(spk_report_info, summary) - 56usize];
     [
         "Offset of field: spk_report_info::origin",
     ][::std::mem::offset_of!(spk_report_info, origin) - 64usize];
-    [
-        "Offset of field: spk_report_info::foreign",
-    ][::std::mem::offset_of!(spk_report_info, foreign) - 72usize];
-    [
-        "Offset of field: spk_report_info::reserved",
-    ][::std::mem::offset_of!(spk_report_info, reserved) - 76usize];
 };
 unsafe extern "C" {
     pub fn spk_report_get_info(
@@ -2191,7 +2219,7 @@ unsafe extern "C" {
     ) -> spk_status;
 }
 unsafe extern "C" {
-    pub fn spk_report_candidate(
+    pub fn spk_report_get_candidate(
         report: *const spk_report,
         index: ::std::os::raw::c_int,
         info: *mut spk_candidate_info,
@@ -2201,7 +2229,7 @@ unsafe extern "C" {
     pub fn spk_report_destroy(report: *mut *mut spk_report);
 }
 unsafe extern "C" {
-    pub fn spk_list(
+    pub fn spk_list_candidates(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
         problem: *const ::std::os::raw::c_void,
@@ -2259,7 +2287,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_race_options, all) - 28usize];
 };
 unsafe extern "C" {
-    pub fn spk_race(
+    pub fn spk_race_kernels(
         context: *mut spk_context,
         pattern: *mut spk_pattern,
         problem: *const ::std::os::raw::c_void,
@@ -2747,7 +2775,7 @@ unsafe extern "C" {
     pub fn spk_operation_count() -> ::std::os::raw::c_int;
 }
 unsafe extern "C" {
-    pub fn spk_operation_get(
+    pub fn spk_operation_get_info(
         index: ::std::os::raw::c_int,
         info: *mut spk_operation_info,
     ) -> spk_status;
@@ -2768,6 +2796,7 @@ pub const SPK_FIELD_HEADS: spk_field_kind = spk_field_kind(13);
 pub const SPK_FIELD_HEAD_STRIDE: spk_field_kind = spk_field_kind(14);
 pub const SPK_FIELD_COUNT: spk_field_kind = spk_field_kind(15);
 pub const SPK_FIELD_SCALE: spk_field_kind = spk_field_kind(16);
+pub const SPK_FIELD_PROMISE: spk_field_kind = spk_field_kind(17);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_field_kind(pub ::std::os::raw::c_uint);
@@ -2829,7 +2858,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_field_info, high) - 80usize];
 };
 unsafe extern "C" {
-    pub fn spk_operation_field(
+    pub fn spk_operation_get_field(
         operation: spk_operation,
         index: ::std::os::raw::c_int,
         info: *mut spk_field_info,
@@ -2877,7 +2906,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_size_info, help) - 32usize];
 };
 unsafe extern "C" {
-    pub fn spk_operation_size(
+    pub fn spk_operation_get_size(
         operation: spk_operation,
         index: ::std::os::raw::c_int,
         info: *mut spk_size_info,
@@ -2941,7 +2970,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_operand_info, may_be) - 56usize];
 };
 unsafe extern "C" {
-    pub fn spk_operation_operand(
+    pub fn spk_operation_get_operand(
         operation: spk_operation,
         index: ::std::os::raw::c_int,
         info: *mut spk_operand_info,
@@ -2977,7 +3006,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_scalar_info, reserved) - 28usize];
 };
 unsafe extern "C" {
-    pub fn spk_operation_scalar(
+    pub fn spk_operation_get_scalar(
         operation: spk_operation,
         index: ::std::os::raw::c_int,
         info: *mut spk_scalar_info,
@@ -3088,7 +3117,7 @@ const _: () = {
     ][::std::mem::offset_of!(spk_array_info, head_stride) - 64usize];
 };
 unsafe extern "C" {
-    pub fn spk_problem_array(
+    pub fn spk_problem_get_array(
         context: *mut spk_context,
         pattern: *const spk_pattern,
         problem: *const ::std::os::raw::c_void,

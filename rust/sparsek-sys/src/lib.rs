@@ -1,12 +1,13 @@
 //! Bindings to the C library [sparsek](https://docs.rs/sparsek): every function, type and constant of `sparsek/sparsek.h`,
-//! under its C name. The headers describe them; they come with this crate, in `sparsek/include`. The crate `sparsek` is the
-//! safe interface.
+//! under its C name. The headers describe them; they come with this crate, in `sparsek/include`. What is `static inline` there (the
+//! calls of one operation, `spk_plan_create_spmm` and so on, and `spk_spmm_args_make`) is not here: take `spk_plan_create`,
+//! `spk_plan_run` and `spk_compute`. The crate `sparsek` is the safe interface.
 //!
 //! ```
 //! use std::ffi::CStr;
 //! // SAFETY: it takes nothing and returns a static string.
 //! let version = unsafe { CStr::from_ptr(sparsek_sys::spk_version()) };
-//! assert_eq!(version.to_str(), Ok("0.1.0"));
+//! assert_eq!(version.to_str(), Ok("0.2.0"));
 //! ```
 //!
 //! # Where the library comes from
@@ -33,6 +34,15 @@ pub const SPK_SCALE_ALL: i64 = -1;
 
 /// Both sides of a tile of scale factors: a factor for each stored block of SpMM's A.
 pub const SPK_SCALE_BLOCK: i64 = -2;
+
+/// The version of the headers as one number, to compare with [`spk_version_number`], the library's.
+///
+/// ```
+/// // SAFETY: it takes nothing.
+/// assert!(unsafe { sparsek_sys::spk_version_number() } >= sparsek_sys::SPK_VERSION_NUMBER);
+/// ```
+pub const SPK_VERSION_NUMBER: std::ffi::c_int =
+    (SPK_VERSION_MAJOR * 10000 + SPK_VERSION_MINOR * 100 + SPK_VERSION_PATCH) as std::ffi::c_int;
 
 /// The README's program compiles and runs.
 #[cfg(doctest)]

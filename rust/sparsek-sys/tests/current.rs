@@ -9,6 +9,7 @@ fn generate(header: &Path) -> String {
         .blocklist_item("SPK_STRIDE_SHARED") // bindgen makes these an i32
         .blocklist_item("SPK_SCALE_ALL")
         .blocklist_item("SPK_SCALE_BLOCK")
+        .blocklist_item("SPK_VERSION_NUMBER") // and this a u32, which spk_version_number is not
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: true })
         .prepend_enum_name(false)
         .generate_comments(false)

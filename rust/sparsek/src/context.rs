@@ -223,7 +223,7 @@ impl ContextBuilder {
         let mut inner = Inner { raw, on_host: false, _callbacks: self.callbacks };
         let mut info = sized!(spk_device_info);
         // SAFETY: the context is alive.
-        check(unsafe { sys::spk_context_device(raw.as_ptr(), &mut info) }, raw.as_ptr())?;
+        check(unsafe { sys::spk_context_get_device(raw.as_ptr(), &mut info) }, raw.as_ptr())?;
         // SAFETY: a string that lives as long as the context.
         inner.on_host = unsafe { text(info.kind) } == "cpu";
         Ok(Context { inner: Arc::new(inner) })
@@ -310,7 +310,7 @@ impl Context {
     pub fn device(&self) -> Result<Device> {
         let mut info = sized!(spk_device_info);
         // SAFETY: the context is alive.
-        self.check(unsafe { sys::spk_context_device(self.raw(), &mut info) })?;
+        self.check(unsafe { sys::spk_context_get_device(self.raw(), &mut info) })?;
         let isa = &info.isa[..usize::try_from(info.isa_count).unwrap_or(0).min(info.isa.len())];
         // SAFETY: the strings live as long as the context.
         let (kind, name, isa) =

@@ -5,8 +5,8 @@ macro_rules! setters {
     ($problem:ident($sizes:literal): $($setters:tt)*) => {
         setters! { of concat!(stringify!($problem), "::new(", $sizes, ")"), $($setters)* }
     };
-    (of $made:expr, $(#[$doc:meta] $name:ident($argument:ident: $type:ident) $field:ident = $value:expr;)*) => {$(
-        #[$doc]
+    (of $made:expr, $($(#[$doc:meta])+ $name:ident($argument:ident: $type:ident) $field:ident = $value:expr;)*) => {$(
+        $(#[$doc])+
         ///
         /// ```
         /// # use sparsek::*;
@@ -23,6 +23,9 @@ macro_rules! setters {
 macro_rules! example {
     (usize) => {
         "16"
+    };
+    (bool) => {
+        "true"
     };
     (Layout) => {
         "Layout::ColMajor"

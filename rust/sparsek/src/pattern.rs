@@ -128,9 +128,14 @@ impl Pattern {
 
     /// A pattern from what the C library takes: indices in device memory, deferred ones.
     ///
+    /// Indices are deferred where `deferred` is not null: what writes them on a stream of the GPU need not be done yet, and nothing waits
+    /// for it. It points to what is known of them before, which is copied: their stream, and figures as [`PatternInfo`] has them, about, by
+    /// which the kernel is chosen.
+    ///
     /// # Safety
-    /// `indices` is as core.h describes it: its arrays are as long as the sizes say, in memory of the kind it names; with
-    /// `deferred` they stay until the stream has come to them, and the stream until the pattern and its plans are gone.
+    /// `indices` is as core.h describes it: its arrays are as long as the sizes say, in memory of the kind it names. `deferred` is null, or
+    /// points to a [`sys::spk_deferred_indices`] with its size; the arrays then stay until the stream has come to them, and the stream until
+    /// the pattern and its plans are gone.
     ///
     /// ```
     /// # use sparsek::sys;
@@ -145,6 +150,33 @@ impl Pattern {
     /// let pattern = unsafe { sparsek::Pattern::from_indices(&context, &indices) }?;
     /// assert_eq!(pattern.nnzb(), 1);
     /// # Ok::<(), sparsek::Error>(())
+    /// ```
+    ///
+    /// Deferred, on a GPU:
+    ///
+    /// ```no_run
+    /// # use sparsek::{Context, Pattern, Result, sys};
+    /// # use std::ffi::c_void;
+    /// /// 64 blocks of 64 x 64, at most 16 in a row, which work on `stream` is to choose.
+    /// unsafe fn chosen(context: &Context, offsets: *const i32, columns: *const i32, stream: *mut c_void) -> Result<Pattern> {
+    ///     let struct_size = size_of::<sys::spk_deferred_indices>();
+    ///     let known = sys::spk_deferred_indices { struct_size, stream, longest_row: 16, row_spread: 0.5, row_overlap: 0.0 };
+    ///     let indices = sys::spk_bsr_indices {
+    ///         struct_size: size_of::<sys::spk_bsr_indices>(),
+    ///         rows: 1024,
+    ///         cols: 1024,
+    ///         block_rows: 64,
+    ///         block_cols: 64,
+    ///         nnzb: 64,
+    ///         row_offsets: offsets.cast(),
+    ///         col_indices: columns.cast(),
+    ///         index_type: sys::SPK_INDEX_I32,
+    ///         index_memory: sys::SPK_DEVICE,
+    ///         deferred: &known,
+    ///     };
+    ///     // SAFETY: 17 and 64 indices, which stay until the stream has come to them, as the caller promises.
+    ///     unsafe { Pattern::from_indices(context, &indices) }
+    /// }
     /// ```
     pub unsafe fn from_indices(context: &Context, indices: &sys::spk_bsr_indices) -> Result<Pattern> {
         let mut raw = ptr::null_mut();

@@ -64,7 +64,7 @@ pub enum KernelKind {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Provisional {
-    /// The measuring was interrupted; the next tuning goes on with it.
+    /// The measuring was interrupted: candidates are undecided. The next tuning goes on with it.
     Interrupted,
     /// The budget ended before interleaved rounds had decided; a tuning with half as much again measures anew.
     Budget,
@@ -145,8 +145,6 @@ pub struct Report {
     pub class_key: String,
     /// One paragraph: why the chosen one won.
     pub summary: String,
-    /// The measuring was interrupted: candidates are undecided.
-    pub interrupted: bool,
     /// Why a later tuning of the class measures again, if it does.
     #[serde(default)]
     pub provisional: Option<Provisional>,
@@ -220,7 +218,6 @@ impl Owner {
                 measured_at: info.measured_at,
                 class_key: text(info.class_key),
                 summary: text(info.summary),
-                interrupted: info.interrupted != 0,
                 provisional: provisional(info.provisional),
                 origin: (!info.origin.is_null()).then(|| text(info.origin)),
                 foreign: info.foreign != 0,
@@ -242,7 +239,7 @@ unsafe fn candidate(context: &Context, report: *const sys::spk_report, index: i3
     let mut info = sized!(spk_candidate_info);
     // SAFETY: as the caller promises; strings and samples are copied.
     unsafe {
-        context.check(sys::spk_report_candidate(report, index, &mut info))?;
+        context.check(sys::spk_report_get_candidate(report, index, &mut info))?;
         let samples = usize::try_from(info.sample_count).unwrap_or(0);
         let samples_us = if samples == 0 || info.samples_us.is_null() {
             Vec::new()

@@ -1,5 +1,5 @@
 //! SDDMM: the product of two dense matrices at the stored blocks of a pattern.
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::extent::{Strided, check_length, items};
 use crate::pattern::Pattern;
 use crate::plan::{PlanInfo, RawPlan};
@@ -59,6 +59,8 @@ impl Sddmm {
         stride_c(stride: usize) stride_c = size(stride);
         /// From one item of D to the next; 0: tight.
         stride_d(stride: usize) stride_d = size(stride);
+        /// You promise that X and Y hold no infinity and no NaN: candidates that multiply filled-in zeros may win.
+        assume_finite(yes: bool) assume_finite = yes.into();
     }
 
     /// Adds beta C: [`SddmmArgs::c`] or [`SddmmArgs::c_in_place`] must be given.
@@ -311,7 +313,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
         context.check_host()?;
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, D is borrowed for this alone, the workspace is the plan's own.
-        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
+        context.check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -338,7 +340,7 @@ impl<X: Product<D>, D: Element> SddmmPlan<X, D> {
         (raw.alpha, raw.beta) = (pointers.alpha, pointers.beta);
         (raw.workspace, raw.workspace_bytes) = (pointers.workspace, pointers.workspace_bytes);
         // SAFETY: as the caller promises.
-        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -379,9 +381,6 @@ impl Pattern {
         problem: &Sddmm,
         options: &TuneOptions,
     ) -> Result<SddmmPlan<X, D>> {
-        if options.static_values {
-            return Err(Error::argument("static_values is for SpMM"));
-        }
         let (raw_problem, raw_options) = (problem.typed::<X, D>(), options.to_raw()?);
         let mut raw = ptr::null_mut();
         // SAFETY: context and pattern are alive and belong together, structs and texts live during the call.

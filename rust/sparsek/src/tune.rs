@@ -21,8 +21,6 @@ pub struct TuneOptions {
     warm: bool,
     budget: Option<Duration>,
     tolerance: f64,
-    assume_finite: bool,
-    pub(crate) static_values: bool,
     fresh: bool,
     only: Option<String>,
     exclude: Option<String>,
@@ -159,28 +157,6 @@ impl TuneOptions {
         self
     }
 
-    /// The dense operand holds no infinity and no NaN: candidates that multiply filled-in zeros may win.
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().assume_finite(true);
-    /// # let _ = options;
-    /// ```
-    pub fn assume_finite(mut self, yes: bool) -> Self {
-        self.assume_finite = yes;
-        self
-    }
-
-    /// Values change only through [`SpmmPlan::update_values`](crate::SpmmPlan::update_values), so that packing them is free.
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().static_values(true);
-    /// # let _ = options;
-    /// ```
-    pub fn static_values(mut self, yes: bool) -> Self {
-        self.static_values = yes;
-        self
-    }
-
     /// Measures again though the class is known.
     ///
     /// ```
@@ -246,8 +222,6 @@ impl TuneOptions {
         raw.cache = if self.warm { sys::SPK_WARM } else { sys::SPK_COLD };
         raw.budget_s = self.budget.map_or(0.0, |budget| budget.as_secs_f64());
         raw.tolerance = self.tolerance;
-        raw.assume_finite = self.assume_finite.into();
-        raw.static_values = self.static_values.into();
         raw.fresh = self.fresh.into();
         (raw.only, raw.exclude, raw.choice) = (only, exclude, choice);
         raw.seed = self.seed;

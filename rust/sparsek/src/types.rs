@@ -134,10 +134,10 @@ pub trait Index: sealed::Sealed + Copy + Send + Sync + 'static {
     const RAW: sys::spk_index_type;
 }
 impl Index for i32 {
-    const RAW: sys::spk_index_type = sys::SPK_I32;
+    const RAW: sys::spk_index_type = sys::SPK_INDEX_I32;
 }
 impl Index for i64 {
-    const RAW: sys::spk_index_type = sys::SPK_I64;
+    const RAW: sys::spk_index_type = sys::SPK_INDEX_I64;
 }
 
 /// The order of elements in an array.
@@ -213,11 +213,21 @@ impl Activation {
 /// The version of the C library.
 ///
 /// ```
-/// assert!(sparsek::version().starts_with("0.1."));
+/// assert!(sparsek::version().starts_with("0.2."));
 /// ```
 pub fn version() -> String {
     // SAFETY: a static string.
     unsafe { crate::error::text(sys::spk_version()) }
+}
+
+/// The version of the C library as one number, to compare: 200 is 0.2.0, 10302 is 1.3.2.
+///
+/// ```
+/// assert!(sparsek::version_number() >= sparsek::sys::SPK_VERSION_NUMBER);
+/// ```
+pub fn version_number() -> i32 {
+    // SAFETY: it takes nothing.
+    unsafe { sys::spk_version_number() }
 }
 
 /// A struct of the library with its size and zeros.

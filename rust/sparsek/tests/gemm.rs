@@ -251,8 +251,6 @@ fn sizes_that_no_memory_holds_are_refused() {
         assert!(context.oracle_gemm(&Gemm::new(3, 3, 3).batch(huge), args).is_err());
     }
     assert!(context.plan_gemm::<f32, f32>(&Gemm::new(3, 3, 3).groups(GroupAxis::Rows, 0), &estimate()).is_err());
-    let error = context.plan_gemm::<f32, f32>(&Gemm::new(3, 3, 3), &estimate().static_values(true)).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Argument);
 }
 
 #[test]

@@ -137,7 +137,7 @@ fn owners_keep_what_they_need() {
 #[test]
 fn static_values_stay() {
     let pattern = pattern();
-    let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &estimate().static_values(true)).unwrap();
+    let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1).static_values(true), &estimate()).unwrap();
     let mut d = [0f32; 4];
     refused(plan.run(SpmmArgs::new(&[1.; 18], &[1.; 6], &mut d)), "update_values");
     refused(plan.update_values(vec![1f32; 17]), "values has 17");
@@ -155,7 +155,7 @@ fn static_values_stay() {
     refused(other.update_values(vec![2f32; 18]), "static_values");
     let mut d = [0f32; 4];
     let args = SpmmArgs::new(&[1.; 18], &[1.; 6], &mut d);
-    refused(pattern.matmul(&Spmm::new(1), args, &estimate().static_values(true)), "static_values");
+    refused(pattern.matmul(&Spmm::new(1).static_values(true), args, &estimate()), "static_values");
 }
 
 #[test]

@@ -207,7 +207,7 @@ static spk_status fetch(void *state, int32_t *offsets, int32_t *columns)
     const deferred *d = state;
     const spk_backend *backend = d->device->backend;
     if (d->captured)
-        return spk_fail(SPK_ERR_UNSUPPORTED, "deferred = 1: the pattern was made while its stream was captured: its indices are those of "
+        return spk_fail(SPK_ERR_UNSUPPORTED, "deferred: the pattern was made while its stream was captured: its indices are those of "
                                              "each replay, and never on the host");
     SPK_TRY(backend->synchronize(d->device, d->stream));
     SPK_TRY(check(state));
@@ -233,7 +233,7 @@ static void release(void *state)
 void spk_cuda_deferred_build(spk_index_type type, bool settle, spk_build *build)
 {
     *build = (spk_build){.file = "check_indices.cu", .entry = settle ? "settle_indices" : "check_indices"};
-    snprintf(build->options, sizeof build->options, "-DINDEX=%s", type == SPK_I64 ? "spk_i64" : "int");
+    snprintf(build->options, sizeof build->options, "-DINDEX=%s", type == SPK_INDEX_I64 ? "spk_i64" : "int");
 }
 
 static spk_status check_indices(const spk_device *device, const spk_bsr_indices *indices, deferred *d)
@@ -254,7 +254,7 @@ static spk_status check_indices(const spk_device *device, const spk_bsr_indices 
     d->captured = capturing != 0;
     if (d->captured && device->device_mem.allocate == NULL)
         return spk_fail(SPK_ERR_UNSUPPORTED,
-                        "deferred = 1: the stream is captured, and the context has no device_allocate: make the pattern before");
+                        "deferred: the stream is captured, and the context has no device_allocate: make the pattern before");
     return SPK_OK;
 }
 
@@ -321,7 +321,7 @@ spk_status spk_cuda_defer(spk_device *device, const spk_bsr_indices *indices, sp
     deferred *made = NULL;
     SPK_TRY(spk_calloc(&device->mem, 1, sizeof *made, &made));
     made->device = device;
-    made->stream = indices->stream;
+    made->stream = indices->deferred->stream;
     made->grid_rows = spk_ceil_div(indices->rows, indices->block_rows);
     made->grid_cols = spk_ceil_div(indices->cols, indices->block_cols);
     made->nnzb = indices->nnzb;

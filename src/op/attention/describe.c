@@ -47,6 +47,7 @@ static void write(const spk_problem *p, void *given)
                                               .stride_lse = lse->stride,
                                               .sequences = p->packing.sequences,
                                               .key_lengths = p->packing.key_lengths != 0,
+                                              .assume_finite = p->assume_finite,
                                               .page_keys = p->packing.page_keys,
                                               .pages = p->packing.pages,
                                               .tiles = p->lists.tiles};

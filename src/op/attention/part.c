@@ -59,7 +59,7 @@ static spk_status make_mask(const spk_mem *mem, const spk_problem *whole, const 
                                          .nnzb = offsets[rows],
                                          .row_offsets = offsets,
                                          .col_indices = columns,
-                                         .index_type = SPK_I64};
+                                         .index_type = SPK_INDEX_I64};
         status = spk_pattern_make(mem, &indices, made);
     }
     spk_free(mem, offsets);

@@ -146,8 +146,7 @@ static spk_status read_pages(const spk_attention *a, spk_problem *p)
 
 static spk_status read_packing(const spk_attention *a, spk_problem *p)
 {
-    if (a->reserved != 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "reserved = %d: it must be 0", a->reserved);
+    p->assume_finite = a->assume_finite != 0;
     SPK_TRY(spk_read_size("sequences", a->sequences));
     if (a->sequences > INT32_MAX)
         return spk_fail(SPK_ERR_ARGUMENT, "sequences = %lld: the limit is 2^31 - 1", (long long)a->sequences);

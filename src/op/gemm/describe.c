@@ -108,6 +108,8 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->a.layout = layout_after(g->layout_a, g->trans_a);
     p->b.layout = layout_after(g->layout_b, g->trans_b);
     p->d.layout = g->layout_d;
+    SPK_TRY(spk_read_enum("reserved", g->reserved, 0));
+    p->assume_finite = g->assume_finite != 0;
     p->epilogue.use_c = g->use_c != 0;
     p->epilogue.keep_preact = g->keep_preact != 0;
     p->epilogue.residual = g->residual;
@@ -163,7 +165,8 @@ static void write(const spk_problem *p, void *given)
                                     .stride_r = stride_of(p, SPK_RESIDUAL),
                                     .stride_p = stride_of(p, SPK_PREACT),
                                     .scale_a = spk_given_scale(p, 0),
-                                    .scale_b = spk_given_scale(p, 1)};
+                                    .scale_b = spk_given_scale(p, 1),
+                                    .assume_finite = p->assume_finite};
 }
 
 /* A batch whose items share B and lie as the rows of one array in A and all that is like D becomes that one product; so does one that

@@ -20,7 +20,6 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 {
     const spk_sddmm *s = given;
     spk_operand c;
-    SPK_TRY(spk_read_enum("reserved", s->reserved, 0));
     SPK_TRY(spk_read_dtypes(&(spk_given_dtypes){"dtype_x", "dtype_y", s->dtype_x, s->dtype_y, s->dtype_d, s->compute}, p));
     SPK_TRY(spk_read_size("k", s->k));
     SPK_TRY(spk_read_batch(s->batch, p));
@@ -29,6 +28,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->block_layout = s->block_layout;
     p->a.layout = s->layout_x;
     p->b.layout = s->layout_y;
+    p->assume_finite = s->assume_finite != 0;
     p->epilogue.use_c = s->use_c != 0;
     fit_operands(p);
     SPK_TRY(spk_read_array(&(spk_given_array){"ldx", "stride_x", s->ldx, s->stride_x, false}, p->batch, &p->a));
@@ -47,6 +47,7 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
 static void write(const spk_problem *p, void *given)
 {
     *(spk_sddmm *)given = (spk_sddmm){SPK_SIZED(spk_sddmm),
+                                      .assume_finite = p->assume_finite,
                                       .k = p->k,
                                       .dtype_x = p->a.dtype,
                                       .dtype_y = p->b.dtype,

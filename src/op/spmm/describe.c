@@ -53,6 +53,8 @@ static spk_status read(spk_pattern *pattern, const void *given, spk_problem *p)
     p->b.layout = s->layout_b;
     p->d.layout = s->layout_d;
     p->epilogue.use_c = s->use_c != 0;
+    p->assume_finite = s->assume_finite != 0;
+    p->static_values = s->static_values != 0;
     p->epilogue.keep_preact = s->keep_preact != 0;
     p->epilogue.residual = s->residual;
     p->epilogue.bias = s->bias;
@@ -95,7 +97,9 @@ static void write(const spk_problem *p, void *given)
                                     .stride_r = spk_given_stride(p, &p->residual),
                                     .stride_p = p->preact.stride,
                                     .scale_a = spk_given_scale(p, 0),
-                                    .scale_b = spk_given_scale(p, 1)};
+                                    .scale_b = spk_given_scale(p, 1),
+                                    .assume_finite = p->assume_finite,
+                                    .static_values = p->static_values};
 }
 
 /* A batch of one A whose items of B and D lie as the columns of one array becomes that one product. */

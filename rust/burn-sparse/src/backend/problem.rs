@@ -26,6 +26,7 @@ pub fn spmm(product: &Product, input: View, output: &Shape, bias: bool) -> Spmm 
     if bias {
         spmm = spmm.bias(Bias::PerRow);
     }
+    spmm = spmm.assume_finite(product.tuning.assume_finite);
     match product.activation {
         Some(activation) => spmm.activation(activation.of_kernel()),
         None => spmm,
@@ -50,7 +51,7 @@ pub fn sddmm(product: &Product, grad: View, input: View, shape: &Shape) -> Sampl
     let x_is_grad = !product.transpose;
     let (x, y) = if x_is_grad { (grad, input) } else { (input.transposed(), grad.transposed()) };
     let problem = Sddmm::new(k).layout_x(x.layout).ldx(x.ld).layout_y(y.layout).ldy(y.ld);
-    Sampled { problem, x, y, x_is_grad }
+    Sampled { problem: problem.assume_finite(product.tuning.assume_finite), x, y, x_is_grad }
 }
 
 /// The product of dense matrices that lie so, over `k`, into a tight result of that shape, which is not empty; in groups along
@@ -83,6 +84,7 @@ pub fn gemm(
     if bias {
         gemm = gemm.bias(Bias::PerCol);
     }
+    gemm = gemm.assume_finite(product.tuning.assume_finite);
     match product.activation {
         Some(activation) => gemm.activation(activation.of_kernel()),
         None => gemm,

@@ -179,7 +179,7 @@ impl Context {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn list_attention<T: Element>(&self, problem: &Attention, options: &TuneOptions) -> Result<Report> {
-        self.report_attention::<T>(problem, options, sys::spk_list)
+        self.report_attention::<T>(problem, options, sys::spk_list_candidates)
     }
 
     /// The whole race: the best parameters of every kernel meet in interleaved rounds.
@@ -203,7 +203,7 @@ impl Context {
         let problem = (&raw const raw_problem).cast();
         Report::read(self, |report| {
             // SAFETY: as in Context::plan_attention.
-            unsafe { sys::spk_race(self.raw(), pattern, problem, &raw_options.raw, &raw_race, report) }
+            unsafe { sys::spk_race_kernels(self.raw(), pattern, problem, &raw_options.raw, &raw_race, report) }
         })
     }
 

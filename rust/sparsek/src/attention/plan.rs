@@ -2,7 +2,7 @@
 use super::args::{AttentionArgs, Extents};
 use super::{Attention, AttentionPointers};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{PlanInfo, RawPlan};
 use crate::sys;
 use crate::tune::TuneOptions;
@@ -48,7 +48,7 @@ impl<T: Element> AttentionPlan<T> {
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, and the workspace is
         // the plan's own.
-        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
+        context.check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Computes on what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -73,7 +73,7 @@ impl<T: Element> AttentionPlan<T> {
     pub unsafe fn run_pointers(&self, pointers: &AttentionPointers<T>, stream: *mut c_void) -> Result<()> {
         let raw = pointers.raw(self.needed.depth);
         // SAFETY: as the caller promises.
-        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -107,9 +107,6 @@ impl Context {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn plan_attention<T: Element>(&self, problem: &Attention, options: &TuneOptions) -> Result<AttentionPlan<T>> {
-        if options.static_values {
-            return Err(Error::argument("static_values is for SpMM"));
-        }
         let (raw_problem, raw_options, pattern) = (problem.typed::<T>(), options.to_raw()?, problem.pattern(self)?);
         let mut raw = ptr::null_mut();
         // SAFETY: context and pattern are alive and belong together, structs and texts live during the call.

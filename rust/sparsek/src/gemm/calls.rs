@@ -167,7 +167,7 @@ impl Context {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn list_gemm<A: Product<D>, D: Element>(&self, problem: &Gemm, options: &TuneOptions) -> Result<Report> {
-        self.report_gemm::<A, D>(problem, options, sys::spk_list)
+        self.report_gemm::<A, D>(problem, options, sys::spk_list_candidates)
     }
 
     /// The whole race: the best parameters of every kernel meet in interleaved rounds.
@@ -190,7 +190,7 @@ impl Context {
         let problem = (&raw const raw_problem).cast();
         Report::read(self, |report| {
             // SAFETY: as in Context::plan_gemm.
-            unsafe { sys::spk_race(self.raw(), ptr::null_mut(), problem, &raw_options.raw, &raw_race, report) }
+            unsafe { sys::spk_race_kernels(self.raw(), ptr::null_mut(), problem, &raw_options.raw, &raw_race, report) }
         })
     }
 

@@ -91,6 +91,8 @@ impl Gemm {
         stride_r(stride: usize) stride_r = size(stride);
         /// From one item (or group) of the pre-activation to the next; 0: tight.
         stride_p(stride: usize) stride_p = size(stride);
+        /// You promise that A, B and the bias hold no infinity and no NaN: candidates may win that are right without them.
+        assume_finite(yes: bool) assume_finite = yes.into();
     }
 
     /// Cuts the product along an axis, where [`GemmArgs::offsets`] says: `m`, `n` and `k` are those of the whole. What a group

@@ -2,7 +2,7 @@
 use super::args::{Extents, GemmArgs};
 use super::{Gemm, GemmPointers};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{PlanInfo, RawPlan};
 use crate::sys;
 use crate::tune::TuneOptions;
@@ -47,7 +47,7 @@ impl<A: Product<D>, D: Element> GemmPlan<A, D> {
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, the library checks
         // the offsets, and the workspace is the plan's own.
-        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
+        context.check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -70,7 +70,7 @@ impl<A: Product<D>, D: Element> GemmPlan<A, D> {
     pub unsafe fn run_pointers(&self, pointers: &GemmPointers<A, D>, stream: *mut c_void) -> Result<()> {
         let raw = pointers.raw();
         // SAFETY: as the caller promises.
-        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -108,9 +108,6 @@ impl Context {
         problem: &Gemm,
         options: &TuneOptions,
     ) -> Result<GemmPlan<A, D>> {
-        if options.static_values {
-            return Err(Error::argument("static_values is for SpMM"));
-        }
         let (raw_problem, raw_options) = (problem.typed::<A, D>(), options.to_raw()?);
         let mut raw = ptr::null_mut();
         // SAFETY: the context is alive, structs and texts live during the call, and the operation takes no pattern.

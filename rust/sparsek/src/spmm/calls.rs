@@ -180,7 +180,7 @@ impl Pattern {
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn list_spmm<A: Product<D>, D: Element>(&self, problem: &Spmm, options: &TuneOptions) -> Result<Report> {
-        self.report_spmm::<A, D>(problem, options, sys::spk_list)
+        self.report_spmm::<A, D>(problem, options, sys::spk_list_candidates)
     }
 
     /// The whole race: the best parameters of every kernel meet in interleaved rounds.
@@ -205,7 +205,14 @@ impl Pattern {
             // SAFETY: as in Pattern::plan_spmm.
             unsafe {
                 let (context, pattern) = (self.context().raw(), self.raw());
-                sys::spk_race(context, pattern, (&raw const raw_problem).cast(), &raw_options.raw, &raw_race, report)
+                sys::spk_race_kernels(
+                    context,
+                    pattern,
+                    (&raw const raw_problem).cast(),
+                    &raw_options.raw,
+                    &raw_race,
+                    report,
+                )
             }
         })
     }

@@ -72,6 +72,11 @@ impl Spmm {
         stride_r(stride: usize) stride_r = size(stride);
         /// From one item of the pre-activation to the next; 0: tight.
         stride_p(stride: usize) stride_p = size(stride);
+        /// You promise that B holds no infinity and no NaN: candidates that multiply filled-in zeros may win.
+        assume_finite(yes: bool) assume_finite = yes.into();
+        /// You promise that values change only through [`SpmmPlan::update_values`], so that packing them is free. Runs ignore
+        /// those of their arguments then, and [`Pattern::matmul`](crate::Pattern::matmul), which makes no plan to keep, refuses the problem.
+        static_values(yes: bool) static_values = yes.into();
     }
 
     /// Takes A transposed.

@@ -57,7 +57,7 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
         let raw = args.checked(&self.needed, self.is_static)?;
         // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, and the workspace
         // is the plan's own.
-        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
+        context.check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Multiplies what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -83,17 +83,17 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     pub unsafe fn run_pointers(&self, pointers: &SpmmPointers<A, D>, stream: *mut c_void) -> Result<()> {
         let raw = pointers.raw();
         // SAFETY: as the caller promises.
-        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
-    /// Gives the values (again) to a plan with [`TuneOptions::static_values`], on the CPU. Those of later runs are ignored.
+    /// Gives the values (again) to a plan of a problem with [`Spmm::static_values`], on the CPU. Those of later runs are ignored.
     ///
     /// ```
     /// # use sparsek::{Context, Pattern, Spmm, SpmmArgs, TuneOptions};
     /// # let context = Context::builder().store_in_memory().build()?;
     /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
-    /// let options = TuneOptions::new().estimate().static_values(true);
-    /// let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &options)?;
+    /// let problem = Spmm::new(1).static_values(true);
+    /// let mut plan = pattern.plan_spmm::<f32, f32>(&problem, &TuneOptions::new().estimate())?;
     /// plan.update_values(vec![2f32; 4])?;
     /// let mut d = [0f32; 2];
     /// plan.run(SpmmArgs::new(&[], &[1.; 2], &mut d))?;
@@ -126,9 +126,9 @@ impl<A: Product<D>, D: Element> SpmmPlan<A, D> {
     /// # use sparsek::{Context, Pattern, Spmm, SpmmPointers, TuneOptions};
     /// # let context = Context::builder().store_in_memory().build()?;
     /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
-    /// let options = TuneOptions::new().estimate().static_values(true);
+    /// let problem = Spmm::new(1).static_values(true);
     /// let values = [2f32; 4];
-    /// let mut plan = pattern.plan_spmm::<f32, f32>(&Spmm::new(1), &options)?;
+    /// let mut plan = pattern.plan_spmm::<f32, f32>(&problem, &TuneOptions::new().estimate())?;
     /// // SAFETY: A is 2 x 2, and the array outlives the plan.
     /// unsafe { plan.update_values_pointer(values.as_ptr(), std::ptr::null_mut()) }?;
     /// # Ok::<(), sparsek::Error>(())
@@ -195,7 +195,7 @@ impl Pattern {
         };
         self.context().check(status)?;
         let (plan, needed) = (RawPlan::own(raw, self.context(), Some(self)), Extents::of(self, &raw_problem));
-        let is_static = options.static_values;
+        let is_static = raw_problem.static_values != 0;
         Ok(SpmmPlan { plan, needed, is_static, has_values: false, kept: Vec::new(), types: PhantomData })
     }
 }

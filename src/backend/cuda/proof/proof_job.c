@@ -24,6 +24,15 @@ static bool write_bytes(int file, const void *bytes, size_t count)
     return true;
 }
 
+/* Where the description has its promise of finite numbers. */
+static int32_t finite_place(const spk_op *op)
+{
+    for (int i = 0; i < op->field_count; i++)
+        if (op->fields[i].kind == SPK_FIELD_PROMISE && strcmp(op->fields[i].name, "assume_finite") == 0)
+            return (int32_t)op->fields[i].offset;
+    return -1;
+}
+
 static spk_proof_job job_of(const spk_proving *p)
 {
     const spk_problem *problem = p->problem;
@@ -34,8 +43,7 @@ static spk_proof_job job_of(const spk_proving *p)
                          .static_operand = spk_problem_static_operand(problem),
                          .operand_count = op->operand_count,
                          .scalar_count = op->scalar_count,
-                         .assume_finite = problem->assume_finite,
-                         .static_values = problem->static_values};
+                         .finite_place = finite_place(op)};
     if (pattern != NULL) {
         job.rows = pattern->rows;
         job.cols = pattern->cols;

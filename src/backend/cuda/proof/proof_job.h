@@ -9,7 +9,7 @@
 
 #include <sparsek/sparsek.h>
 
-#define SPK_PROOF_MAGIC "SPKPROV8"
+#define SPK_PROOF_MAGIC "SPKPROV9"
 enum {
     SPK_PROOF_OPERANDS = 14,
     SPK_PROOF_SCALARS = 2,
@@ -43,8 +43,8 @@ typedef struct spk_proof_job {
     } problem; /* the operation's own struct */
     spk_proof_operand operands[SPK_PROOF_OPERANDS];
     spk_proof_scalar scalars[SPK_PROOF_SCALARS];
-    int32_t assume_finite, static_values;
-    int32_t count, unused;
+    int32_t finite_place; /* of assume_finite in the problem; -1: it has none */
+    int32_t count;
 } spk_proof_job;
 
 typedef struct spk_proof_choice {

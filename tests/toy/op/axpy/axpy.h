@@ -27,7 +27,7 @@ typedef struct spk_axpy_args {
     double alpha;    /* finite */
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
-    void *stream; /* of spk_compute; spk_run takes its own and ignores this one */
+    void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
 } spk_axpy_args;
 
 #endif

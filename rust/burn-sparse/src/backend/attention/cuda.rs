@@ -117,7 +117,7 @@ fn typed_backward<T: sparsek::Element>(
     if o.shape().num_elements() == 0 || sizes.keys == 0 {
         return Ok((zeros(&q, q.shape()), zeros(&k, k.shape()), zeros(&v, v.shape())));
     }
-    let problem = problem::gradients(&problem, Rows::tight());
+    let problem = problem::gradients(attention, &problem, Rows::tight());
     let [to_q, to_k, to_v] = [&q, &k, &v].map(|input| empty(input, input.shape(), dtype));
     let tensors = [&q, &k, &v, &o, &lse, &grad_o, &grad_lse, &to_q, &to_k, &to_v];
     let operands = Operands::of(tensors.map(Some), &q.device)?;

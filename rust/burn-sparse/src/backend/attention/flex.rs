@@ -135,7 +135,7 @@ fn typed_backward<T: Number>(
     if lse.layout().num_elements() > 0 && sizes.keys > 0 {
         let ([q, k, v], problem) = prepared(inputs, attention, &sizes);
         let (grad_o, of_grad_o) = viewed(grad_o);
-        let problem = problem::gradients(&problem, of_grad_o);
+        let problem = problem::gradients(attention, &problem, of_grad_o);
         let [grad_q, grad_k, grad_v] = &mut grads;
         let args = AttentionBackwardArgs::new(
             [elements(&q), elements(&k), elements(&v)],

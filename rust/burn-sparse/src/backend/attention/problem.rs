@@ -58,6 +58,7 @@ pub fn attention(
     if let Some(diagonal) = given.diagonal {
         made = made.diagonal(diagonal);
     }
+    made = made.assume_finite(given.tuning.assume_finite);
     made = match (&given.mask, mask) {
         (Some(mask), Some(pattern)) if mask.heads * mask.items > 1 => made.mask_lists(pattern, mask.heads, mask.items),
         (_, Some(pattern)) => made.mask(pattern),
@@ -71,8 +72,9 @@ pub fn attention(
 }
 
 /// The problem of its gradients, for a gradient by O that lies so; the rest is tight.
-pub fn gradients(forward: &sparsek::Attention, grad_o: Rows) -> sparsek::AttentionBackward {
-    let made = forward.backward().use_grad_lse().ld_grad_o(grad_o.ld).head_stride_grad_o(grad_o.head_stride);
+pub fn gradients(given: &Attention, forward: &sparsek::Attention, grad_o: Rows) -> sparsek::AttentionBackward {
+    let made = forward.backward().assume_finite(given.tuning.assume_finite).use_grad_lse();
+    let made = made.ld_grad_o(grad_o.ld).head_stride_grad_o(grad_o.head_stride);
     if grad_o.shared { made.share_grad_o() } else { made.stride_grad_o(grad_o.stride) }
 }
 

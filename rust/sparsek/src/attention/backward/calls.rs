@@ -203,7 +203,7 @@ impl Context {
         problem: &AttentionBackward,
         options: &TuneOptions,
     ) -> Result<Report> {
-        self.report_attention_backward::<T>(problem, options, sys::spk_list)
+        self.report_attention_backward::<T>(problem, options, sys::spk_list_candidates)
     }
 
     /// The whole race: the best parameters of every kernel meet in interleaved rounds.
@@ -227,7 +227,7 @@ impl Context {
         let problem = (&raw const raw_problem).cast();
         Report::read(self, |report| {
             // SAFETY: as in Context::plan_attention_backward.
-            unsafe { sys::spk_race(self.raw(), pattern, problem, &raw_options.raw, &raw_race, report) }
+            unsafe { sys::spk_race_kernels(self.raw(), pattern, problem, &raw_options.raw, &raw_race, report) }
         })
     }
 
@@ -252,7 +252,7 @@ fn operand(name: &str) -> Result<c_int> {
         let mut info = sized!(spk_operand_info);
         // SAFETY: the struct says its size; names are static.
         let found = unsafe {
-            match sys::spk_operation_operand(sys::SPK_ATTENTION_BACKWARD, index, &mut info) {
+            match sys::spk_operation_get_operand(sys::SPK_ATTENTION_BACKWARD, index, &mut info) {
                 sys::SPK_OK => text(info.name) == name,
                 _ => break,
             }

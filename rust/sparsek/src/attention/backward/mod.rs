@@ -56,7 +56,7 @@ macro_rules! copied {
 
 impl Attention {
     /// The problem of its gradients. Whether the forward run writes LSE ([`Attention::want_lse`]) does not matter to it; that run must
-    /// have written it.
+    /// have written it. What [`Attention::assume_finite`] promises does not either: [`AttentionBackward::assume_finite`] promises more.
     ///
     /// ```
     /// let layer = sparsek::Attention::new(512, 512, 64).heads(8).heads_kv(2).causal().want_lse();
@@ -98,6 +98,9 @@ impl AttentionBackward {
         stride_grad_k(stride: usize) stride_grad_k = size(stride);
         /// From item to item of the gradient by V; 0: tight.
         stride_grad_v(stride: usize) stride_grad_v = size(stride);
+        /// You promise that no array that is read holds an infinity or a NaN, not in rows either that take no part; LSE may be -infinity.
+        /// That is more than [`Attention::assume_finite`] says, which does not count here.
+        assume_finite(yes: bool) assume_finite = yes.into();
     }
 
     /// The loss depends on LSE, too: [`AttentionBackwardArgs::grad_lse`] is the gradient by it.

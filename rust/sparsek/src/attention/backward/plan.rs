@@ -2,7 +2,7 @@
 use super::args::{AttentionBackwardArgs, Extents};
 use super::{AttentionBackward, AttentionBackwardPointers};
 use crate::context::Context;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::plan::{PlanInfo, RawPlan};
 use crate::sys;
 use crate::tune::TuneOptions;
@@ -51,7 +51,7 @@ impl<T: Element> AttentionBackwardPlan<T> {
         let raw = args.checked(&self.needed)?;
         // SAFETY: every pointer has the elements of the problem, what is written is borrowed for this alone, and the workspace is
         // the plan's own.
-        context.check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
+        context.check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), ptr::null_mut()) })
     }
 
     /// Computes on what pointers point to. On a GPU the work is on the stream (null: the default one) when this returns.
@@ -79,7 +79,7 @@ impl<T: Element> AttentionBackwardPlan<T> {
     pub unsafe fn run_pointers(&self, pointers: &AttentionBackwardPointers<T>, stream: *mut c_void) -> Result<()> {
         let raw = pointers.raw(self.needed.forward.depth);
         // SAFETY: as the caller promises.
-        self.plan.context().check(unsafe { sys::spk_run(self.plan.raw(), (&raw const raw).cast(), stream) })
+        self.plan.context().check(unsafe { sys::spk_plan_run(self.plan.raw(), (&raw const raw).cast(), stream) })
     }
 
     /// The kernel, and how it was chosen.
@@ -119,9 +119,6 @@ impl Context {
         problem: &AttentionBackward,
         options: &TuneOptions,
     ) -> Result<AttentionBackwardPlan<T>> {
-        if options.static_values {
-            return Err(Error::argument("static_values is for SpMM"));
-        }
         let (raw_problem, raw_options) = (problem.typed::<T>()?, options.to_raw()?);
         let pattern = problem.attention.pattern(self)?;
         let mut raw = ptr::null_mut();
