@@ -271,7 +271,7 @@ typedef struct spk_attention {
     int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;
     int64_t sequences;        /* packed one behind the other; 0: none */
     int key_lengths;          /* 1: args.key_ends says how many keys each item has; sequences have them anyhow */
-    int assume_finite;        /* a promise: V holds no inf or NaN, not in rows either that no query sees */
+    int assume_finite;        /* a promise: V holds no inf or NaN, not even in rows that no query sees */
     int64_t page_keys, pages; /* rows of a page of K and V, pages in all; 0: K and V are no pages */
     int64_t tiles;            /* of bits, for some of the pattern's blocks; 0: none */
 } spk_attention;
@@ -332,7 +332,7 @@ typedef struct spk_attention_backward {
     int64_t stride_grad_o, stride_grad_lse, stride_grad_q, stride_grad_k, stride_grad_v;
     int64_t sequences;
     int key_lengths;
-    int assume_finite; /* a promise: no array that is read holds inf or NaN, in rows either that take no part (LSE may be -infinity) */
+    int assume_finite; /* a promise: no array that is read holds inf or NaN, not even in rows that take no part (LSE may be -infinity) */
     int64_t tiles;
 } spk_attention_backward;
 

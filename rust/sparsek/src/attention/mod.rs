@@ -168,7 +168,7 @@ impl Attention {
         stride_o(stride: usize) stride_o = size(stride);
         /// From item to item of LSE; 0: tight.
         stride_lse(stride: usize) stride_lse = size(stride);
-        /// You promise that V holds no infinity and no NaN, not in rows either that no query sees: kernels need not look for them.
+        /// You promise that V holds no infinity and no NaN, not even in rows that no query sees: kernels need not look for them.
         assume_finite(yes: bool) assume_finite = yes.into();
     }
 

@@ -98,7 +98,7 @@ impl AttentionBackward {
         stride_grad_k(stride: usize) stride_grad_k = size(stride);
         /// From item to item of the gradient by V; 0: tight.
         stride_grad_v(stride: usize) stride_grad_v = size(stride);
-        /// You promise that no array that is read holds an infinity or a NaN, not in rows either that take no part; LSE may be -infinity.
+        /// You promise that no array that is read holds an infinity or a NaN, not even in rows that take no part; LSE may be -infinity.
         /// That is more than [`Attention::assume_finite`] says, which does not count here.
         assume_finite(yes: bool) assume_finite = yes.into();
     }
