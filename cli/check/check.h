@@ -73,6 +73,7 @@ char *check_text(const check_case *c);
 typedef struct check_data {
     const check_case *c;
     spk_context *context; /* borrowed */
+    bool far;             /* its device has memory of its own; asked once, as the answer counts all proofs */
     spk_pattern *pattern; /* borrowed */
     bool finite;          /* promised as assume_finite; else hostile values stand where no result may see them */
     bool hostile;         /* they do: inf and NaN in lines of an input that no block touches, or in one of those that are touched */

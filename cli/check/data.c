@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/base/device_memory.h"
 #include "cli/base/memory.h"
 #include "cli/base/values.h"
 #include "cli/check/check.h"
@@ -269,7 +270,7 @@ static spk_status ask_oracle(const check_case *c, spk_context *context, int whic
 
 spk_status check_data_make(const check_case *c, spk_context *context, spk_pattern *pattern, bool finite, check_data *out)
 {
-    check_data d = {.c = c, .context = context, .pattern = pattern, .finite = finite};
+    check_data d = {.c = c, .context = context, .far = device_is_far(context), .pattern = pattern, .finite = finite};
     spk_status status = make_operands(c, finite, &d);
     for (int i = 0; i < c->op->info.operand_count && status == SPK_OK; i++)
         if (check_is_output(c, i))

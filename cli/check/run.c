@@ -212,7 +212,7 @@ static spk_status run(const check_data *d, const spk_plan *plan, buffers *b)
     point_alike(c, &run_args);
     if (c->own_workspace && b->work_bytes)
         operation_set_workspace(c->op, &run_args, b->work, b->work_bytes);
-    return device_is_far(d->context) ? run_there(d, plan, &run_args, b) : spk_plan_run(plan, &run_args, NULL);
+    return d->far ? run_there(d, plan, &run_args, b) : spk_plan_run(plan, &run_args, NULL);
 }
 
 static void judge(const check_data *d, const buffers *b, uint64_t inputs, check_outcome *o)
@@ -246,7 +246,7 @@ static pthread_mutex_t there = PTHREAD_MUTEX_INITIALIZER;
 static spk_status run_all(const check_data *d, spk_plan *plan, buffers *first, buffers *second, bool again)
 {
     const check_case *c = d->c;
-    const bool far = device_is_far(d->context);
+    const bool far = d->far;
     const int which = c->static_values ? operation_static_operand(c->op) : -1;
     const void *values = which >= 0 ? d->arrays[which] : NULL;
     device_array kept = {.pointer = &values};
@@ -287,8 +287,7 @@ static bool is_limited(int resource)
 static bool lacks_room(const check_data *d, spk_kind kind, spk_status status)
 {
     return (status == SPK_ERR_UNAVAILABLE || status == SPK_ERR_OUT_OF_MEMORY || status == SPK_ERR_NO_CANDIDATE) &&
-           (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE) && !device_is_far(d->context) &&
-           (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA));
+           (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE) && !d->far && (is_limited(RLIMIT_AS) || is_limited(RLIMIT_DATA));
 }
 
 void check_candidate(const check_data *d, spk_kind kind, const char *choice, bool again, check_outcome *outcome)
@@ -318,7 +317,7 @@ void check_candidate(const check_data *d, spk_kind kind, const char *choice, boo
         fail(&o, "%s: %s", spk_status_name(status), spk_last_error(d->context));
     o.refused = status == SPK_ERR_UNSUPPORTED && plan == NULL && (kind == SPK_KIND_VENDOR || kind == SPK_KIND_DENSE);
     o.no_room = lacks_room(d, kind, status);
-    o.lost = status == SPK_ERR_UNAVAILABLE && device_is_far(d->context) && spk_synchronize(d->context, NULL) == SPK_ERR_UNAVAILABLE;
+    o.lost = status == SPK_ERR_UNAVAILABLE && d->far && spk_synchronize(d->context, NULL) == SPK_ERR_UNAVAILABLE;
     spk_plan_destroy(&plan);
     *outcome = o;
 }

@@ -144,6 +144,29 @@ static bool is_readable(const char *path)
     return readable;
 }
 
+static int visit_nothing(void *user, const spk_store_entry *entry)
+{
+    (void)user;
+    (void)entry;
+    return 0;
+}
+
+/* EXIT_DONE where the store can be listed: one that cannot is an input that is wrong. */
+static int check_listed(cli *app)
+{
+    return cli_status(app, NULL, spk_store_list(app->context, visit_nothing, NULL), NULL);
+}
+
+/* Says why an action failed. writes: to the store or to a file, which is what failed then, unless the store cannot even be listed. */
+static int fail_with(cli *app, spk_status status, bool writes)
+{
+    int code = check_listed(app);
+    if (code == EXIT_DONE)
+        code = status == SPK_ERR_IO && writes ? cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context))
+                                              : cli_status(app, NULL, status, NULL);
+    return code;
+}
+
 static int transfer(cli *app, const char *action, const char *path, json_t *results)
 {
     bool out = strcmp(action, "export") == 0;
@@ -155,10 +178,8 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
         return code;
     const char *file = out ? files_output(path) : files_input(path);
     spk_status status = out ? spk_store_export(app->context, file, &count) : spk_store_import(app->context, file, &count);
-    if (status == SPK_ERR_IO && (out || is_readable(file))) /* what is to be written: the file, or the store */
-        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
     if (status != SPK_OK)
-        return cli_status(app, NULL, status, NULL);
+        return fail_with(app, status, out || is_readable(file)); /* what is to be written: the file, or the store */
     json_push(results, counted(action, path, count, "classes"));
     if (cli_talks(app))
         printf("%lld classes %s %s\n", (long long)count, out ? "written to" : "taken from", cli_clean(path));
@@ -210,19 +231,12 @@ static int merge(cli *app, const char *path, json_t *results)
     return EXIT_DONE;
 }
 
-static int visit_nothing(void *user, const spk_store_entry *entry)
-{
-    (void)user;
-    (void)entry;
-    return 0;
-}
-
-/* A store that cannot even be listed is an input that is wrong, as `list` says; one that can be has bad entries. */
+/* A store that cannot even be listed fails as `list` does; one that can be has bad entries. */
 static int judge(cli *app, int64_t bad)
 {
     if (bad == 0)
         return EXIT_DONE;
-    const int code = cli_status(app, NULL, spk_store_list(app->context, visit_nothing, NULL), NULL);
+    const int code = check_listed(app);
     return code ? code : EXIT_SHORT;
 }
 
@@ -277,10 +291,8 @@ static int act(cli *app, const args *a, bool long_form, json_t *results)
     const char *path = spk_store_path(app->context);
     int64_t removed = 0;
     spk_status status = spk_store_clear(app->context, &removed);
-    if (status == SPK_ERR_IO)
-        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context)); /* it is to be written */
     if (status != SPK_OK)
-        return cli_status(app, NULL, status, NULL);
+        return fail_with(app, status, true);
     json_push(results, counted("clear", path, removed, "removed"));
     if (cli_talks(app))
         printf("%lld classes removed\n", (long long)removed);

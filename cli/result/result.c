@@ -25,6 +25,7 @@ static result_row row_of(const spk_candidate_info *i)
                                                                         : NULL;
     row.median_us = i->median_us;
     row.spread_us = i->spread_us;
+    row.least_us = i->least_us;
     row.prepare_us = i->prepare_us;
     row.error = i->error;
     row.tolerance = i->tolerance;

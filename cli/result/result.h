@@ -15,6 +15,7 @@ typedef struct result_row {
     spk_kind kind;
     spk_candidate_status status;
     double median_us, spread_us, prepare_us, error, tolerance; /* median 0: not measured; error negative: not checked */
+    double least_us;                                           /* 0: not told */
     int64_t sample_count;
     double *samples_us;
     bool renewed; /* timed again now; the others' times are the store's */

@@ -47,6 +47,7 @@ static json_t *row_json(const problem *p, const result *r, int index)
     json_put(o, "why", json_text(row->why));
     json_put(o, "median_us", timed ? json_number(row->median_us) : json_null());
     json_put(o, "spread_us", timed && has_spread(row) ? json_number(row->spread_us) : json_null());
+    json_put(o, "least_us", timed && row->least_us > 0 ? json_number(row->least_us) : json_null());
     json_put(o, "prepare_us", timed ? json_number(row->prepare_us) : json_null());
     json_put(o, "tflops", rate(problem_flops(p), rated_us));
     json_put(o, "dense_equivalent_tflops", rate(problem_dense_flops(p), rated_us));
@@ -98,13 +99,10 @@ static int digits_of(double us)
     return us < 100 ? 2 : us < 1000 ? 1 : 0;
 }
 
-/* The shortest run of the rounds, by which the choice goes where other programs used the processors. 0: not told. */
+/* The least time of a row where the choice went by it, as other programs used the processors. 0: not told. */
 static double least_us(const result *r, const result_row *row)
 {
-    double least = 0;
-    for (int64_t i = 0; r->provisional == SPK_PROVISIONAL_LOAD && i < row->sample_count; i++)
-        least = i == 0 || row->samples_us[i] < least ? row->samples_us[i] : least;
-    return least;
+    return r->provisional == SPK_PROVISIONAL_LOAD ? row->least_us : 0;
 }
 
 /* Whether a row says something of its own; those that had no chance are counted in one line. */

@@ -190,7 +190,10 @@ typedef struct spk_candidate_info {
     double predicted_us; /* the cost model's; 0: none */
     double median_us;    /* 0: not measured */
     double spread_us;    /* half the distance between the quartiles */
-    double prepare_us;   /* one-off work of a plan */
+    /* the shortest run of the last phase, by which the choice goes where other programs used the processors; 0: none was timed, or the
+     * evidence is the store's, which does not keep it */
+    double least_us;
+    double prepare_us; /* one-off work of a plan */
     /* largest |D - oracle| / magnitude on the sampled rows, of other outputs in proportion to their tolerances; negative: not checked */
     double error;
     double tolerance;

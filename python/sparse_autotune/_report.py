@@ -238,10 +238,10 @@ class Report:
 def measured_row(name: str, times_us: list[float], *, why: str | None = None, **facts: Any) -> dict[str, Any]:
     """A candidate that was timed outside of the library, or why it was not; facts: what else is known of it."""
     row: dict[str, Any] = dict(name=name, params="", hash=None, kind="peer", status="ok" if times_us else "failed", why=why)
-    row.update(median_us=None, spread_us=None, prepare_us=None, predicted_us=None, error=None, tolerance=None, samples_us=times_us, ratios=None)
+    row.update(median_us=None, spread_us=None, least_us=None, prepare_us=None, predicted_us=None, error=None, tolerance=None, samples_us=times_us, ratios=None)
     if times_us:
         quartiles = statistics.quantiles(times_us, n=4) if len(times_us) > 1 else [times_us[0]] * 3
-        row.update(median_us=statistics.median(times_us), spread_us=(quartiles[2] - quartiles[0]) / 2)
+        row.update(median_us=statistics.median(times_us), spread_us=(quartiles[2] - quartiles[0]) / 2, least_us=min(times_us))
     return row | facts
 
 

@@ -76,6 +76,7 @@ void put_candidate(Json &json, const spk_candidate_info &c)
         kind_name(c.kind));
     json.key("status").string(status_name(c.status)).key("why").string(c.why);
     json.key("median_us").number(c.median_us > 0 ? c.median_us : NAN).key("spread_us").number(c.median_us > 0 ? c.spread_us : NAN);
+    json.key("least_us").number(c.least_us > 0 ? c.least_us : NAN);
     json.key("prepare_us")
         .number(c.median_us > 0 ? c.prepare_us : NAN)
         .key("predicted_us")

@@ -43,7 +43,7 @@ class Mods:
             "table": lambda b, h, q, k: table[q, k],
             "row of a table, then an element": lambda b, h, q, k: table[q][k],
             "number of a row": lambda b, h, q, k: scores[q].argmax() >= k,
-            "best of a row": lambda b, h, q, k: (scores[q].topk(2).indices == k).any(),
+            "best of a row": lambda b, h, q, k: (scores[q].topk(min(2, self.keys)).indices == k).any(),
             "captured threshold": lambda b, h, q, k: scores[q, k] > limit,
             "shares a tag": lambda b, h, q, k: (tags[q] & tags[k]).any(),
             "in a list": lambda b, h, q, k: (allowed[q] == k).any(),

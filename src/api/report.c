@@ -40,6 +40,7 @@ spk_status spk_report_get_candidate(const spk_report *report, int index, spk_can
                                .predicted_us = e->predicted_us,
                                .median_us = e->median_us,
                                .spread_us = e->spread_us,
+                               .least_us = e->least_us,
                                .prepare_us = e->prepare_us,
                                .error = e->error,
                                .tolerance = e->tolerance,

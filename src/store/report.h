@@ -11,6 +11,7 @@ typedef struct spk_evidence {
     spk_candidate_status status;
     char why[240]; /* "" for none */
     double predicted_us, median_us, spread_us, prepare_us, error, tolerance;
+    double least_us; /* as spk_candidate_info has it; like the samples not stored */
     int64_t sample_count;
     double *samples_us; /* owned by the report; NULL for none */
 } spk_evidence;

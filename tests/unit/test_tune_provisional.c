@@ -244,6 +244,7 @@ static void the_disturbed_are_not_passed_over(void **state)
     assert_int_equal(spk_tune_race(&b.tuner, &b.problem, &b.options, &options, &report), SPK_OK);
     assert_true(entry_of(report, "fake0", NULL)->median_us > entry_of(report, "fake2", NULL)->median_us);
     assert_string_equal(chosen_name(report), "fake0");
+    assert_true(entry_of(report, "fake0", NULL)->least_us < entry_of(report, "fake2", NULL)->least_us); /* what decided is told */
     assert_int_equal(report->provisional, SPK_PROVISIONAL_LOAD);
     assert_int_equal(stored(&b).provisional, SPK_PROVISIONAL_LOAD);
     assert_non_null(strstr(report->summary, "the least time of each"));

@@ -46,6 +46,8 @@ static void every_row_meets(void **state)
     assert_int_equal(vendor->sample_count, 20);
     assert_int_equal(dense->sample_count, 20);
     assert_int_equal(reference->sample_count, 3); /* more than 20 times slower */
+    for (int i = 0; i < own->sample_count; i++)
+        assert_true(own->least_us > 0 && own->least_us <= own->samples_us[i]);
     assert_int_equal(reference->status, SPK_CANDIDATE_NOT_ELIGIBLE);
     assert_non_null(strstr(reference->why, "reference"));
     assert_int_equal(dense->status, SPK_CANDIDATE_NOT_ELIGIBLE);

@@ -2082,6 +2082,7 @@ pub struct spk_candidate_info {
     pub predicted_us: f64,
     pub median_us: f64,
     pub spread_us: f64,
+    pub least_us: f64,
     pub prepare_us: f64,
     pub error: f64,
     pub tolerance: f64,
@@ -2092,7 +2093,7 @@ pub struct spk_candidate_info {
 const _: () = {
     [
         "Size of spk_candidate_info",
-    ][::std::mem::size_of::<spk_candidate_info>() - 112usize];
+    ][::std::mem::size_of::<spk_candidate_info>() - 120usize];
     [
         "Alignment of spk_candidate_info",
     ][::std::mem::align_of::<spk_candidate_info>() - 8usize];
@@ -2127,20 +2128,23 @@ const _: () = {
         "Offset of field: spk_candidate_info::spread_us",
     ][::std::mem::offset_of!(spk_candidate_info, spread_us) - 64usize];
     [
+        "Offset of field: spk_candidate_info::least_us",
+    ][::std::mem::offset_of!(spk_candidate_info, least_us) - 72usize];
+    [
         "Offset of field: spk_candidate_info::prepare_us",
-    ][::std::mem::offset_of!(spk_candidate_info, prepare_us) - 72usize];
+    ][::std::mem::offset_of!(spk_candidate_info, prepare_us) - 80usize];
     [
         "Offset of field: spk_candidate_info::error",
-    ][::std::mem::offset_of!(spk_candidate_info, error) - 80usize];
+    ][::std::mem::offset_of!(spk_candidate_info, error) - 88usize];
     [
         "Offset of field: spk_candidate_info::tolerance",
-    ][::std::mem::offset_of!(spk_candidate_info, tolerance) - 88usize];
+    ][::std::mem::offset_of!(spk_candidate_info, tolerance) - 96usize];
     [
         "Offset of field: spk_candidate_info::sample_count",
-    ][::std::mem::offset_of!(spk_candidate_info, sample_count) - 96usize];
+    ][::std::mem::offset_of!(spk_candidate_info, sample_count) - 104usize];
     [
         "Offset of field: spk_candidate_info::samples_us",
-    ][::std::mem::offset_of!(spk_candidate_info, samples_us) - 104usize];
+    ][::std::mem::offset_of!(spk_candidate_info, samples_us) - 112usize];
 };
 #[repr(C)]
 #[derive(Debug)]

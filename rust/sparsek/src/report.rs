@@ -105,6 +105,9 @@ pub struct Candidate {
     pub median_us: f64,
     /// Half the distance between the quartiles.
     pub spread_us: f64,
+    /// The shortest run of the last phase, by which the choice goes where other programs used the processors; 0: not known, as of what
+    /// the store has kept.
+    pub least_us: f64,
     /// One-off work of a plan.
     pub prepare_us: f64,
     /// The largest error over the magnitude on the sampled rows; negative: not checked.
@@ -256,6 +259,7 @@ unsafe fn candidate(context: &Context, report: *const sys::spk_report, index: i3
             predicted_us: info.predicted_us,
             median_us: info.median_us,
             spread_us: info.spread_us,
+            least_us: info.least_us,
             prepare_us: info.prepare_us,
             error: info.error,
             tolerance: info.tolerance,

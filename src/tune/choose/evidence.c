@@ -237,6 +237,7 @@ static spk_status write_contender(spk_report *report, spk_evidence *entry, const
     now.predicted_us = c->predicted_us;
     now.median_us = c->median_us;
     now.spread_us = c->spread_us;
+    now.least_us = c->sample_count > 0 ? c->least_us : 0;
     now.prepare_us = c->prepare_us;
     now.error = c->error;
     now.tolerance = tolerance;
