@@ -199,9 +199,7 @@ static int take_classes(cli *app, spk_context *other, const char *path, int file
     if (lseek(file, 0, SEEK_SET) != 0)
         return cli_fail(app, EXIT_RESOURCES, "the classes of %s cannot be read back: %s", path, spk_system_error(errno));
     status = spk_store_import(app->context, name, count);
-    if (status == SPK_ERR_IO) /* our store, which is to be written */
-        return cli_fail(app, EXIT_RESOURCES, "%s", spk_last_error(app->context));
-    return cli_status(app, NULL, status, NULL);
+    return status == SPK_OK ? EXIT_DONE : fail_with(app, status, true);
 }
 
 /* The classes of another store. */

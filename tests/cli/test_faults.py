@@ -316,7 +316,7 @@ class Store(CliTest):
         os.chmod(self.path("cache/store.db"), 0o600)
         self.cli("cache", "export", "e.json")
         os.chmod(self.path("cache/store.db"), 0o666)
-        self.cli("cache", "import", "e.json", code=5)  # the store is the output
+        self.cli("cache", "import", "e.json", code=3)
         self.cli("cache", "import", "missing.json", code=3)
         self.cli("cache", "import", ".", code=3)
 
