@@ -29,7 +29,7 @@ configure_file(cmake/sparsek.spdx.in ${PROJECT_BINARY_DIR}/sparsek.spdx @ONLY)
 install(FILES LICENSE ${PROJECT_BINARY_DIR}/sparsek.spdx DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # Manual pages, where scdoc is there to make them: the program's own, and one for each command, which the program writes from its tables of options.
-set(commands info bench tune explain run inspect convert gen check regret cache)
+set(commands info bench tune explain compute inspect convert gen check regret store)
 find_program(SCDOC scdoc)
 if(CMAKE_CROSSCOMPILING AND NOT CMAKE_CROSSCOMPILING_EMULATOR OR SPARSEK_SANITIZE)
   set(runs_here OFF)

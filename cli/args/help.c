@@ -113,7 +113,7 @@ static void option_help(const args_option *o, bool whole)
     free(text);
 }
 
-/* "Usage: sparsek run A B -o D [options]" */
+/* "Usage: sparsek compute A B -o D [options]" */
 static void print_usage(const args *a)
 {
     char *usage = cli_format("Usage: sparsek %s %s", a->command, a->synopsis);

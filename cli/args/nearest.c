@@ -78,10 +78,10 @@ const char *args_nearest_of(const char *text, const char *list)
 const char *args_nearest_command(const char *text, const char *const *names, int count)
 {
     static const char *const words[][2] = {
-        {"prune", "convert --prune"}, {"benchmark", "bench"},        {"race", "bench"},
-        {"generate", "gen"},          {"mask", "gen mask"},          {"list", "cache list"},
-        {"export", "cache export"},   {"import", "cache import"},    {"merge", "cache merge"},
-        {"verify", "cache verify"},   {"spy", "inspect FILE --spy"},
+        {"prune", "convert --prune"},  {"benchmark", "bench"}, {"race", "bench"},          {"generate", "gen"},
+        {"mask", "gen mask"},          {"list", "store list"}, {"export", "store export"}, {"import", "store import"},
+        {"merge", "store merge"},      {"cache", "store"},     {"run", "compute"},         {"verify", "store verify"},
+        {"spy", "inspect FILE --spy"},
     };
     const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
     return meant ? meant : args_nearest(text, names, count);

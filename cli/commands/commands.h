@@ -8,12 +8,12 @@ int cmd_info(cli *app, int argc, char **argv);
 int cmd_bench(cli *app, int argc, char **argv);
 int cmd_tune(cli *app, int argc, char **argv);
 int cmd_explain(cli *app, int argc, char **argv);
-int cmd_run(cli *app, int argc, char **argv);
+int cmd_compute(cli *app, int argc, char **argv);
 int cmd_inspect(cli *app, int argc, char **argv);
 int cmd_convert(cli *app, int argc, char **argv);
 int cmd_gen(cli *app, int argc, char **argv);
 int cmd_check(cli *app, int argc, char **argv);
 int cmd_regret(cli *app, int argc, char **argv);
-int cmd_cache(cli *app, int argc, char **argv);
+int cmd_store(cli *app, int argc, char **argv);
 
 #endif

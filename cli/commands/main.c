@@ -22,13 +22,13 @@ static const cli_command commands[] = {
     {"bench", "race every implementation on one problem and show the times", cmd_bench},
     {"tune", "tune one problem or a list of problems and keep the answer", cmd_tune},
     {"explain", "why the stored choice for a problem won", cmd_explain},
-    {"run", "multiply two files", cmd_run},
+    {"compute", "multiply matrices of files, or attend", cmd_compute},
     {"inspect", "structure of a matrix file, fill-in per block size, which block to take", cmd_inspect},
     {"convert", "convert a matrix file: format, blocks, pruning, data type", cmd_convert},
     {"gen", "generate a block-sparse matrix", cmd_gen},
     {"check", "compare every kernel with the oracle on random problems", cmd_check},
     {"regret", "how far the default tuning is from the best, on unseen problems", cmd_regret},
-    {"cache", "the store: path, list, export, import, merge, verify, clear", cmd_cache},
+    {"store", "what was learned: path, list, export, import, merge, verify, clear", cmd_store},
 };
 enum { COMMAND_COUNT = sizeof(commands) / sizeof(*commands) };
 

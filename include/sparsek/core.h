@@ -66,7 +66,7 @@ typedef enum spk_status {
     SPK_ERR_FORMAT = 6,        /* a file is malformed */
     SPK_ERR_NO_CANDIDATE = 7,  /* no eligible kernel is left (see only/exclude/choice) */
     SPK_ERR_UNKNOWN_CLASS = 8, /* the store does not know this class and tuning was forbidden */
-    SPK_ERR_INTERRUPTED = 9,   /* spk_context_interrupt was called */
+    SPK_ERR_INTERRUPTED = 9,   /* spk_context_interrupt was called, or spk_tune_options.cancel set */
     SPK_ERR_NO_SPACE = 10,     /* disk full */
     SPK_ERR_INTERNAL = 11      /* a defect in sparsek: please report */
 } spk_status;

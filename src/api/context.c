@@ -125,13 +125,20 @@ spk_tuner spk_context_tuner(spk_context *context)
     return (spk_tuner){.mem = &context->mem,
                        .device = context->device,
                        .store = context->store,
-                       .interrupted = &context->interrupted,
+                       .stop = {.all = &context->interrupted},
                        .log = context->log,
                        .log_user = context->log_user,
                        .progress = context->progress,
                        .progress_user = context->progress_user,
                        .table = context->table,
                        .table_count = context->table_count};
+}
+
+spk_tuner spk_context_tuner_for(spk_context *context, const spk_tune_options *options)
+{
+    spk_tuner tuner = spk_context_tuner(context);
+    tuner.stop.call = options->cancel;
+    return tuner;
 }
 
 spk_status spk_context_get_device(spk_context *context, spk_device_info *info)

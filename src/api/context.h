@@ -37,6 +37,8 @@ spk_status spk_check_pointer(const void *pointer, const char *name);
 spk_status spk_tune_options_read(const spk_tune_options *theirs, spk_tune_options *ours);
 
 spk_tuner spk_context_tuner(spk_context *context);
+/* Likewise, for the length of a call that took options: what cancels the call ends its work. */
+spk_tuner spk_context_tuner_for(spk_context *context, const spk_tune_options *options);
 
 /* ---- plans (plan.c): counted, so that the cache may drop one while it runs */
 

@@ -256,7 +256,7 @@ static spk_status make_report(const question *asked, report_maker maker, spk_rep
     spk_problem problem;
     SPK_TRY(read_problem(asked, &options, &problem));
     SPK_TRY(spk_check_pointer(report, "report"));
-    const spk_tuner tuner = spk_context_tuner(asked->context);
+    const spk_tuner tuner = spk_context_tuner_for(asked->context, &options);
     return maker(&tuner, &problem, &options, report);
 }
 
@@ -291,6 +291,6 @@ spk_status spk_race_kernels(spk_context *context, spk_pattern *pattern, const vo
         return spk_fail(SPK_ERR_ARGUMENT, "rounds = %d: the limits are 0 (20 rounds) and 10000", race.rounds);
     if (race.all != 0 && race.all != 1)
         return spk_fail(SPK_ERR_ARGUMENT, "race.all = %d: it is 0 or 1", race.all);
-    const spk_tuner tuner = spk_context_tuner(context);
+    const spk_tuner tuner = spk_context_tuner_for(context, &options);
     return spk_tune_race(&tuner, &problem, &options, &race, report);
 }

@@ -41,7 +41,7 @@ void spk_plan_release_value(void *value)
 static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_epoch since,
                        spk_decided *decided, bool known, spk_plan **out)
 {
-    const spk_tuner tuner = spk_context_tuner(context);
+    const spk_tuner tuner = spk_context_tuner_for(context, options);
     spk_plan *made = NULL;
     SPK_TRY(spk_calloc(&context->mem, 1, sizeof *made, &made));
     made->context = context;
@@ -97,7 +97,7 @@ static spk_status make_smaller(spk_context *context, const spk_problem *problem,
                                spk_decided *decided, spk_plan **out)
 {
     enum { MOST_LEFT_OUT = 8, LIST_TEXT = 600 };
-    const spk_tuner tuner = spk_context_tuner(context);
+    const spk_tuner tuner = spk_context_tuner_for(context, options);
     spk_tune_options fewer = *options;
     char list[LIST_TEXT], said[400];
     int used = snprintf(list, sizeof list, "%s", options->exclude != NULL ? options->exclude : "");
@@ -116,12 +116,12 @@ static spk_status make_smaller(spk_context *context, const spk_problem *problem,
 
 spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_plan **out)
 {
-    const spk_tuner tuner = spk_context_tuner(context);
+    const spk_tuner tuner = spk_context_tuner_for(context, options);
     spk_asked asked;
     spk_decided decided;
     if (problem->pattern != NULL)
         SPK_TRY(spk_pattern_check(problem->pattern));
-    const bool asks = spk_asked_make(problem, options, &asked) && !atomic_load(&context->interrupted);
+    const bool asks = spk_asked_make(problem, options, &asked) && !spk_stop_asked(&tuner.stop);
     /* what does not bind any more is decided anew */
     const spk_epoch since = spk_epoch_now();
     if (asks && spk_decisions_find(context->decisions, &asked, &decided) &&

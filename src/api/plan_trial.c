@@ -104,6 +104,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     plan->trial->heeds = !first->again && !spk_is_restricted(options);
     plan->trial->options = *options;
     plan->trial->options.only = plan->trial->options.exclude = plan->trial->options.choice = NULL;
+    plan->trial->options.cancel = NULL; /* it was for the call that made the plan */
     plan->trial->has_spare = tuner.device->backend->ready != NULL && (options->exclude == NULL || options->exclude[0] == '\0');
     plan->trial->since = spk_epoch_now();
     plan->passing = false; /* it finds out by itself */

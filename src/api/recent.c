@@ -37,11 +37,22 @@ static bool is_plain(const spk_tune_options *options)
     return o.only == NULL && o.exclude == NULL && o.choice == NULL && !o.fresh;
 }
 
+/* Options are known again whatever cancels the call. */
+static bool append_options(question *to, const spk_tune_options *options)
+{
+    const size_t begin = to->count, cancel = begin + offsetof(spk_tune_options, cancel) / sizeof to->at[0];
+    if (!append(to, options) || !is_plain(options))
+        return false;
+    if (cancel < to->count)
+        to->at[cancel] = 0;
+    return true;
+}
+
 static bool copy_question(const spk_pattern *pattern, const void *problem, const spk_tune_options *options, question *asked)
 {
     asked->count = 1;
     asked->at[0] = (uint64_t)(uintptr_t)pattern;
-    return problem != NULL && append(asked, problem) && (options == NULL || (append(asked, options) && is_plain(options)));
+    return problem != NULL && append(asked, problem) && (options == NULL || append_options(asked, options));
 }
 
 spk_plan *spk_recent_find(spk_known *recent, const spk_pattern *pattern, const void *problem, const spk_tune_options *options)

@@ -3,11 +3,11 @@
 #ifndef SPK_BACKEND_BACKEND_H
 #define SPK_BACKEND_BACKEND_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "base/executor.h"
 #include "base/mem.h"
+#include "base/stop.h"
 
 typedef enum spk_backend_id { SPK_BACKEND_CPU = 1, SPK_BACKEND_CUDA = 2 } spk_backend_id;
 
@@ -130,7 +130,7 @@ typedef struct spk_backend {
      * (the first run of a new device program, which a helper process makes). Each entry says what came of it; only an error that concerns
      * all is returned. NULL: nothing to do. */
     spk_status (*prepare)(spk_device *device, const struct spk_problem *problem, struct spk_prepared *list, int count,
-                          const atomic_int *interrupted);
+                          const spk_stop *stop);
     /* Whether a candidate may run in this process: only what is good may, but for a choice that the caller has pinned. Looks up and runs
      * nothing, in microseconds for what this process has seen. why gets what a refutation says, or why nothing can be proved here. NULL:
      * every candidate may run. */

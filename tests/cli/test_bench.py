@@ -355,7 +355,7 @@ class Interrupted(CliTest):
 
     def test_race(self):
         self.interrupt("bench", "--m", "2048", "--k", "2048", "--n", "512", "--budget", "60")
-        self.assertIn("good entries, 0 bad", self.cli("cache", "verify").stdout)
+        self.assertIn("good entries, 0 bad", self.cli("store", "verify").stdout)
 
     def test_an_interrupted_race_is_finished_by_the_next(self):
         size, n = ("768", "128") if support.quick else ("2048", "512")

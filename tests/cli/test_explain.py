@@ -9,12 +9,12 @@ BARS = "█▏▎▍▌▋▊▉"
 class Explain(CliTest):
     def known(self, store="mine"):
         """The classes of a store, to be written anew."""
-        return json.loads(self.cli("cache", "export", "-", "--store", self.path(store)).stdout)
+        return json.loads(self.cli("store", "export", "-", "--store", self.path(store)).stdout)
 
     def tell(self, store, whole):
         """A new store that says so."""
         self.write(f"{store}.json", json.dumps(whole))
-        self.cli("cache", "import", f"{store}.json", "--store", self.path(store))
+        self.cli("store", "import", f"{store}.json", "--store", self.path(store))
         return self.path(store)
 
     def rewrite(self, evidence, provisional, rows):

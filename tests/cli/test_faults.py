@@ -86,14 +86,14 @@ class Interrupted(CliTest):
         code, _, error = run.end()
         self.assertEqual(code, 130, error)
         self.assertIn("what was measured is kept", " ".join(error.split()))
-        self.assertEqual(len(self.json("cache", "list")["results"]), 1)
+        self.assertEqual(len(self.json("store", "list")["results"]), 1)
 
 
 class FullOutput(CliTest):
     def test_every_json_result(self):
         self.cli("tune", *SMALL)
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")
-        for arguments in (["info"], ["bench", *SMALL], ["explain", *SMALL_CLASS], ["tune", *SMALL], ["cache", "list"], ["inspect", "a.mtx"]):
+        for arguments in (["info"], ["bench", *SMALL], ["explain", *SMALL_CLASS], ["tune", *SMALL], ["store", "list"], ["inspect", "a.mtx"]):
             for extra in ([], ["--json", "-"]):
                 with self.subTest(arguments=[*arguments, *extra]), open("/dev/full", "w") as full:
                     done = subprocess.run([support.program, *arguments, *extra], cwd=self.folder, env=self.env, stdout=full, stderr=subprocess.PIPE, text=True)
@@ -109,7 +109,7 @@ class FullDisk(CliTest):
         self.env |= {"SPARSEK_BUNDLE": "", "TMPDIR": self.path("tmp")}  # where there is no folder: nothing of ours goes there
         self.cli("tune", *SMALL)
         self.cli("tune", *SMALL, "--n", "8", "--store", "b.db")
-        self.cli("cache", "export", "e.json")
+        self.cli("store", "export", "e.json")
         self.cli("gen", "uniform", "--rows", "64", "--cols", "64", "--block", "8", "-o", "a.safetensors")
         self.cli("gen", "uniform", "--rows", "64", "--cols", "8", "--block", "8", "--density", "1", "-o", "b.npy")
 
@@ -122,15 +122,15 @@ class FullDisk(CliTest):
             ["gen", "uniform", "--rows", "512", "--block", "8", "-o", "x.mtx"],
             ["convert", "a.safetensors", "x.npy"],
             ["convert", "a.safetensors", "x.mtx"],
-            ["run", "a.safetensors", "b.npy", "-o", "x.npy", "--budget", "0.05"],
+            ["compute", "a.safetensors", "b.npy", "-o", "x.npy", "--budget", "0.05"],
             ["inspect", "a.safetensors", "--spy", "x.svg"],
             ["check", "--cases", "3", "--resume", "x.json"],
-            ["cache", "export", "x.json"],
-            ["cache", "import", "e.json", "--store", "b.db"],
-            ["cache", "merge", "b.db"],
-            ["cache", "clear"],
+            ["store", "export", "x.json"],
+            ["store", "import", "e.json", "--store", "b.db"],
+            ["store", "merge", "b.db"],
+            ["store", "clear"],
         ]
-        results = [["info"], ["bench", *SMALL], ["tune", *SMALL], ["explain", *SMALL_CLASS], ["inspect", "a.safetensors"], ["check", "--cases", "3"], ["cache", "list"]]
+        results = [["info"], ["bench", *SMALL], ["tune", *SMALL], ["explain", *SMALL_CLASS], ["inspect", "a.safetensors"], ["check", "--cases", "3"], ["store", "list"]]
         before = self.files()
         for arguments in [*outputs, *([*arguments, "--json", "x.json"] for arguments in results)]:
             room = random.choice((0, 1, 100, 500))
@@ -144,10 +144,10 @@ class FullDisk(CliTest):
         """The classes go from store to store without a file; where they find no room on the way, neither store changes."""
         before = self.files()
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-        self.assertIn("there is no room for the classes of b.db", self.cli("cache", "merge", "b.db", code=5, preexec_fn=limit).stderr)
+        self.assertIn("there is no room for the classes of b.db", self.cli("store", "merge", "b.db", code=5, preexec_fn=limit).stderr)
         self.assertEqual(self.files(), before)
-        self.assertIn("1 classes taken from b.db", self.cli("cache", "merge", "b.db").stdout)
-        self.assertEqual(len(self.json("cache", "list")["results"]), 2)
+        self.assertIn("1 classes taken from b.db", self.cli("store", "merge", "b.db").stdout)
+        self.assertEqual(len(self.json("store", "list")["results"]), 2)
 
 
 class Store(CliTest):
@@ -173,14 +173,14 @@ class Store(CliTest):
                 store = sqlite3.connect(self.path("s.db"))
                 store.executescript(f"PRAGMA application_id = {0x73706b31}; PRAGMA user_version = 1; {statement}")
                 store.close()
-                self.assertIn("its tables are not those of a store", self.cli("cache", "list", "--store", "s.db", code=3).stderr)
-                self.assertIn("its tables are not those of a store", self.cli("cache", "export", "e.json", "--store", "s.db", code=3).stderr)
-                done = self.cli("cache", "verify", "--store", "s.db", code=3)
+                self.assertIn("its tables are not those of a store", self.cli("store", "list", "--store", "s.db", code=3).stderr)
+                self.assertIn("its tables are not those of a store", self.cli("store", "export", "e.json", "--store", "s.db", code=3).stderr)
+                done = self.cli("store", "verify", "--store", "s.db", code=3)
                 self.assertIn("1 bad", done.stdout)
                 self.assertIn("its tables are not those of a store", done.stderr)
                 self.assertEqual([p.name for p in self.folder.iterdir() if "bad" in p.name], [])  # who looks changes nothing
                 self.assertIn("set aside", self.cli("tune", *SMALL, "--store", "s.db").stderr)
-                self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", "s.db").stdout)
+                self.assertIn("1 good entries, 0 bad", self.cli("store", "verify", "--store", "s.db").stdout)
                 for path in self.folder.glob("s.db*"):
                     path.unlink()
 
@@ -188,54 +188,54 @@ class Store(CliTest):
         """Ctrl-C, or too small a budget, with --fresh: the store keeps the better evidence that it has."""
         problem = ["--m", "3000", "--k", "3000", "--n", "512", "--block", "8"]  # every candidate of it takes seconds
         self.cli("tune", *problem, "--budget", "20")
-        before = self.json("cache", "list")["results"]
+        before = self.json("store", "list")["results"]
         run = Watched(self, "tune", *problem, "--budget", "60", "--effort", "exhaustive", "--fresh")
         run.until_done(3)
         run.send(signal.SIGINT)
         code, out, error = run.end()
         self.assertEqual(code, 130, error)
-        self.assertEqual(self.json("cache", "list")["results"], before)
+        self.assertEqual(self.json("store", "list")["results"], before)
         if out:  # it was given the time to measure something
             self.assertIn("The store has better evidence", " ".join(out.split()))
         one = self.bench("tune", *problem, "--budget", "0.005", "--fresh")["results"][0]
         self.assertIn(one["provisional"], ("budget", "load"))
-        self.assertEqual(self.json("cache", "list")["results"], before)
+        self.assertEqual(self.json("store", "list")["results"], before)
         self.assertTrue(self.bench("tune", *problem)["results"][0]["from_store"])
 
     def test_provisional_evidence_is_shown(self):
         self.cli("tune", *SMALL)
-        self.cli("cache", "export", "e.json")
+        self.cli("store", "export", "e.json")
         for name, words in (("interrupted", "was interrupted"), ("budget", "the budget of"), ("load", "other programs used the processors")):
             told = json.loads((self.folder / "e.json").read_text())
             told["classes"][0] |= {"provisional": name, "budget_s": 1000}
             self.write("p.json", json.dumps(told))
-            self.cli("cache", "import", "p.json", "--store", f"{name}.db")
-            self.assertEqual(self.json("cache", "list", "--store", f"{name}.db")["results"][0]["provisional"], name)
-            self.assertIn(name, self.cli("cache", "list", "--store", f"{name}.db").stdout)
+            self.cli("store", "import", "p.json", "--store", f"{name}.db")
+            self.assertEqual(self.json("store", "list", "--store", f"{name}.db")["results"][0]["provisional"], name)
+            self.assertIn(name, self.cli("store", "list", "--store", f"{name}.db").stdout)
             self.assertEqual(self.bench("explain", *SMALL_CLASS, "--store", f"{name}.db")["results"][0]["provisional"], name)
             told_text = " ".join(self.cli("explain", *SMALL_CLASS, "--store", f"{name}.db").stdout.split())
             self.assertIn("Provisional: ", told_text)
             self.assertIn(words, told_text)
-            self.cli("cache", "export", "again.json", "--store", f"{name}.db")
+            self.cli("store", "export", "again.json", "--store", f"{name}.db")
             self.assertEqual(json.loads((self.folder / "again.json").read_text())["classes"][0]["provisional"], name)
             told["classes"][0] |= {"provisional": None, "measured_at": 5}
             self.write("p.json", json.dumps(told))
-            self.assertIn("1 classes taken", self.cli("cache", "import", "p.json", "--store", f"{name}.db").stdout)  # what is finished goes before
-            self.assertIsNone(self.json("cache", "list", "--store", f"{name}.db")["results"][0]["provisional"])
+            self.assertIn("1 classes taken", self.cli("store", "import", "p.json", "--store", f"{name}.db").stdout)  # what is finished goes before
+            self.assertIsNone(self.json("store", "list", "--store", f"{name}.db")["results"][0]["provisional"])
 
     def test_an_import_with_a_time_out_of_joint(self):
         """One class of a machine whose clock was wrong does not make a backup unreadable."""
         self.cli("tune", *SMALL)
-        self.cli("cache", "export", "e.json")
+        self.cli("store", "export", "e.json")
         told = json.loads((self.folder / "e.json").read_text())
         for seconds in (2 ** 62, -5):
             told["classes"][0]["measured_at"] = seconds
             self.write("odd.json", json.dumps(told))
-            self.assertIn("0 classes taken", self.cli("cache", "import", "odd.json").stdout)
-            done = self.cli("cache", "import", "odd.json", "--store", f"new{seconds}.db")
+            self.assertIn("0 classes taken", self.cli("store", "import", "odd.json").stdout)
+            done = self.cli("store", "import", "odd.json", "--store", f"new{seconds}.db")
             self.assertIn("1 classes taken", done.stdout)
             self.assertIn("lies in the future or before 1970", done.stderr)
-            self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", f"new{seconds}.db").stdout)
+            self.assertIn("1 good entries, 0 bad", self.cli("store", "verify", "--store", f"new{seconds}.db").stdout)
 
     def test_store_behind_a_dangling_link(self):
         os.symlink("nowhere/x.db", self.path("link.db"))
@@ -244,43 +244,43 @@ class Store(CliTest):
     def test_a_store_that_cannot_be_read_is_not_empty(self):
         """Locked, or of another version than its tables: no list says that it is empty, and no backup is replaced."""
         self.cli("tune", *SMALL)
-        self.cli("cache", "export", "good.json")
+        self.cli("store", "export", "good.json")
         good = (self.folder / "good.json").read_bytes()
         holder = sqlite3.connect(self.path("cache/store.db"), isolation_level=None)
         holder.execute("BEGIN EXCLUSIVE")
         for action, code in (["list"], 3), (["export", "good.json"], 3), (["verify"], 3):
-            done = self.cli("cache", *action, "-q", code=code)
+            done = self.cli("store", *action, "-q", code=code)
             self.assertEqual(done.stdout, "")
             self.assertIn("is held by another process", done.stderr)
         holder.execute("ROLLBACK")
         holder.execute("PRAGMA user_version = 0")
         holder.close()
         for action, code in (["list"], 3), (["export", "good.json"], 3), (["verify"], 3):
-            self.assertIn("its tables are not those of a store", self.cli("cache", *action, "-q", code=code).stderr)
+            self.assertIn("its tables are not those of a store", self.cli("store", *action, "-q", code=code).stderr)
         self.assertEqual((self.folder / "good.json").read_bytes(), good)
         self.assertEqual([p.name for p in (self.folder / "cache").iterdir() if "bad" in p.name], [])
 
     def test_a_store_that_is_missing(self):
         for action in (["list"], ["verify"], ["export", "e.json"]):
             for arguments, env in ((["--store", "typo/x.db"], {}), (["--store", "x.db"], {}), ([], {"SPARSEK_STORE": self.path("x.db")})):
-                self.assertIn("x.db does not exist", self.cli("cache", *action, *arguments, env=env, code=3).stderr)
-        self.assertIn("nothing to export", self.cli("cache", "export", "e.json", code=3).stderr)
+                self.assertIn("x.db does not exist", self.cli("store", *action, *arguments, env=env, code=3).stderr)
+        self.assertIn("nothing to export", self.cli("store", "export", "e.json", code=3).stderr)
         self.assertFalse((self.folder / "e.json").exists())
-        done = self.cli("cache", "list")
+        done = self.cli("store", "list")
         self.assertIn("empty", done.stdout)
         self.assertIn("does not exist", done.stderr)
         nowhere = {"HOME": "", "XDG_CACHE_HOME": "", "SPARSEK_CACHE_DIR": "", "SPARSEK_STORE": ""}
-        done = self.cli("cache", "path", env=nowhere, code=4)
+        done = self.cli("store", "path", env=nowhere, code=4)
         self.assertEqual(done.stdout, "")
         self.assertIn("in memory", done.stderr)
-        self.assertIn("nothing to export", self.cli("cache", "export", "e.json", env=nowhere, code=3).stderr)
+        self.assertIn("nothing to export", self.cli("store", "export", "e.json", env=nowhere, code=3).stderr)
 
     def test_a_store_that_cannot_be_made(self):
         """It has no path, and asking for one makes nothing."""
-        self.assertIn("in memory", self.cli("cache", "path", env={"SPARSEK_CACHE_DIR": "/proc/nope"}, code=4).stderr)
-        self.assertIn("no/x.db does not exist, and cannot be made", self.cli("cache", "path", "--store", "no/x.db", code=4).stderr)
+        self.assertIn("in memory", self.cli("store", "path", env={"SPARSEK_CACHE_DIR": "/proc/nope"}, code=4).stderr)
+        self.assertIn("no/x.db does not exist, and cannot be made", self.cli("store", "path", "--store", "no/x.db", code=4).stderr)
         self.assertIn("in memory", self.cli("info", env={"SPARSEK_CACHE_DIR": "/proc/nope"}).stdout)
-        self.assertEqual(self.cli("cache", "path", env={"SPARSEK_CACHE_DIR": self.path("deep/down")}).stdout.strip(), self.path("deep/down/store.db"))
+        self.assertEqual(self.cli("store", "path", env={"SPARSEK_CACHE_DIR": self.path("deep/down")}).stdout.strip(), self.path("deep/down/store.db"))
         self.assertFalse((self.folder / "deep").exists())
 
     def test_what_a_small_stack_keeps_out_is_kept_out_of_nothing_else(self):
@@ -302,7 +302,7 @@ class Store(CliTest):
     def test_a_small_stack_will_do(self):
         limit = lambda: resource.setrlimit(resource.RLIMIT_STACK, (128 << 10, resource.getrlimit(resource.RLIMIT_STACK)[1]))
         for line in ("gen uniform --m 64 --k 64 --block 8 --density 0.3 -o a.safetensors", "gen uniform --m 64 --k 8 --block 1 --density 1 -o b.mtx",
-                     "inspect a.safetensors", "convert a.safetensors a.mtx", "run a.safetensors b.mtx -o d.npy --budget 0.05", "info", "cache list",
+                     "inspect a.safetensors", "convert a.safetensors a.mtx", "compute a.safetensors b.mtx -o d.npy --budget 0.05", "info", "store list",
                      "bench --m 64 --k 64 --n 8 --block 8 --density 0.3 --budget 0.05", "check --cases 5 --seed 3",
                      "regret --problems 1 --budget 0.05", "explain --m 64 --k 64 --n 9 --block 8"):
             self.assertIn(self.cli(*line.split(), code=None, preexec_fn=limit).returncode, (0, 1), line)
@@ -310,15 +310,15 @@ class Store(CliTest):
     def test_others_may_not_write_a_store(self):
         self.cli("tune", *SMALL)
         os.chmod(self.path("cache/store.db"), 0o666)
-        self.assertIn("other users may write it", self.cli("cache", "list", code=3).stderr)
+        self.assertIn("other users may write it", self.cli("store", "list", code=3).stderr)
         self.assertIn("other users may write it", self.cli("tune", *SMALL).stderr)
-        self.assertIn("other users may write it", self.cli("cache", "clear", code=3).stderr)
+        self.assertIn("other users may write it", self.cli("store", "clear", code=3).stderr)
         os.chmod(self.path("cache/store.db"), 0o600)
-        self.cli("cache", "export", "e.json")
+        self.cli("store", "export", "e.json")
         os.chmod(self.path("cache/store.db"), 0o666)
-        self.cli("cache", "import", "e.json", code=3)
-        self.cli("cache", "import", "missing.json", code=3)
-        self.cli("cache", "import", ".", code=3)
+        self.cli("store", "import", "e.json", code=3)
+        self.cli("store", "import", "missing.json", code=3)
+        self.cli("store", "import", ".", code=3)
 
     def test_views_and_triggers(self):
         """A store that would work for ever is not asked."""
@@ -329,8 +329,8 @@ class Store(CliTest):
                           " error, 0.0 AS tolerance FROM c"):
             self.cli("tune", *SMALL)
             self.change(statement)
-            self.cli("cache", "list", code=3)
-            self.cli("cache", "verify", code=3)
+            self.cli("store", "list", code=3)
+            self.cli("store", "verify", code=3)
             self.cli("explain", *SMALL_CLASS, code=1)
             self.assertIn("set aside", self.cli("tune", *SMALL).stderr)
             self.cli("explain", *SMALL_CLASS)
@@ -340,7 +340,7 @@ class Store(CliTest):
         for name, content in (("mydata.npy", b"\x93NUMPY" + bytes(500)), ("short.txt", b"hello")):
             (self.folder / name).write_bytes(content)
             for action, code in ((["list"], 3), (["verify"], 3), (["export", "e.json"], 3), (["clear"], 3)):
-                done = self.cli("cache", *action, "--store", name, code=code)
+                done = self.cli("store", *action, "--store", name, code=code)
                 self.assertIn("is not usable: it is not a database", done.stderr)
             self.assertFalse((self.folder / "e.json").exists())
             self.assertEqual((self.folder / name).read_bytes(), content)
@@ -349,11 +349,11 @@ class Store(CliTest):
     def test_a_damaged_store_is_no_backup(self):
         """An export of a damaged store replaces nothing, and leaves the store where it is."""
         self.cli("tune", *SMALL)
-        self.cli("cache", "export", "good.json")
+        self.cli("store", "export", "good.json")
         good = (self.folder / "good.json").read_bytes()
         for action, code in (["list"], 3), (["export", "good.json"], 3):
             (self.folder / "t.db").write_bytes((self.folder / "cache/store.db").read_bytes()[:5000])
-            done = self.cli("cache", *action, "--store", "t.db", code=code)
+            done = self.cli("store", *action, "--store", "t.db", code=code)
             self.assertIn("is damaged", done.stderr)
             self.assertTrue((self.folder / "t.db").exists())
             self.assertEqual((self.folder / "good.json").read_bytes(), good)
@@ -394,7 +394,7 @@ class Names(CliTest):
         self.assertIn(shows, self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", name).stdout)
         done = [self.cli("inspect", name), self.cli("convert", name, "b" + name), self.cli("bench", name, "--n", "3", "--budget", "0.1"),
                 self.cli("explain", name, "--n", "40", code=1), self.cli("inspect", "no" + name, code=3), self.cli("bench", "--" + name, code=2),
-                self.cli("\x1bbench", code=2), self.cli("cache", "export", name + ".json"), self.cli("cache", "path", "--store", name), self.cli("info", "--store", name)]
+                self.cli("\x1bbench", code=2), self.cli("store", "export", name + ".json"), self.cli("store", "path", "--store", name), self.cli("info", "--store", name)]
         for one in done:
             text = one.stdout + one.stderr
             self.assertNotRegex(text, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
@@ -447,7 +447,7 @@ class Words(CliTest):
         close = lambda: (os.close(1), os.close(2))
         done = subprocess.run([support.program, "tune", *SMALL], cwd=self.folder, env=self.env, preexec_fn=close, timeout=support.LIMIT_S)
         self.assertEqual(done.returncode, 5)  # its text is lost
-        self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)
+        self.assertIn("1 good entries, 0 bad", self.cli("store", "verify").stdout)
 
     def test_empty_product(self):
         self.assertIn("the product is empty (0 x 512)", self.cli("bench", "--m", "0", "--k", "0").stderr)

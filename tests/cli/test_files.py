@@ -192,7 +192,7 @@ class Run(CliTest):
         for m, k, n in ((6, 8, 5), (7, 9, 1), (31, 20, 17)):
             a, b = self.matrices(m, k, n)
             for ending in ("mtx", "npy", "safetensors"):
-                self.cli("run", "a.mtx", "b.mtx", "-o", f"d.{ending}", "--block", "3x2", "--budget", "0.1")
+                self.cli("compute", "a.mtx", "b.mtx", "-o", f"d.{ending}", "--block", "3x2", "--budget", "0.1")
                 self.cli("convert", f"d.{ending}", "back.mtx")
                 self.check_close(self.read_array(self.path("back.mtx")), product(a, b))
 
@@ -200,9 +200,9 @@ class Run(CliTest):
         """A parameter that is left out has its first value, but SERIAL: that depends on the work, and here there is one value for it."""
         a, b = self.matrices(7, 9, 4)
         for choice in ("spmm_portable", "spmm_portable NV=2 PACK=1", "spmm_portable SERIAL=0 NV=2"):
-            self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice", choice)
+            self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice", choice)
             self.check_close(self.read_array(self.path("d.mtx")), product(a, b))
-        self.assertIn('"DEPTH=2" is none of its tunables', self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice",
+        self.assertIn('"DEPTH=2" is none of its tunables', self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--choice",
                                                                     "spmm_portable DEPTH=2", code=2).stderr)
 
     def test_epilogue(self):
@@ -212,19 +212,19 @@ class Run(CliTest):
         residual = [[1.0 + i for j in range(4)] for i in range(9)]
         for name, value in (("c.mtx", c), ("bias.mtx", bias), ("r.mtx", residual)):
             self.write_array(name, value)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-0.5", "--bias-col", "bias.mtx",
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-0.5", "--bias-col", "bias.mtx",
                  "--activation", "relu", "--residual", "r.mtx", "--budget", "0.1")
         ab = product(a, b)
         wanted = [[max(0.0, 2 * ab[i][j] - 0.5 * c[i][j] + bias[j][0]) + residual[i][j] for j in range(4)] for i in range(9)]
         self.check_close(self.read_array(self.path("d.mtx")), wanted)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--factor", "r.mtx", "--budget", "0.1")
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--factor", "r.mtx", "--budget", "0.1")
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) * residual[i][j] for j in range(4)] for i in range(9)])
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--factor", "r.mtx", "--residual", "r.mtx", code=2)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--preact", "p.mtx", "--budget", "0.1")
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--factor", "r.mtx", "--residual", "r.mtx", code=2)
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--activation", "relu", "--preact", "p.mtx", "--budget", "0.1")
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j]) for j in range(4)] for i in range(9)])
         self.check_close(self.read_array(self.path("p.mtx")), ab)
         for output, code in (("d.mtx", 2), ("p.smtx", 2), ("p.txt", 2)):
-            self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--preact", output, code=code)
+            self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--preact", output, code=code)
 
     def test_attention(self):
         """Three dense files; the log of the sums goes into a file of its own."""
@@ -233,7 +233,7 @@ class Run(CliTest):
         k = [list(row) for row in zip(*k)]
         for name, array in (("q.mtx", q), ("k.mtx", k), ("v.mtx", v)):
             self.write_array(name, array)
-        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--scale", "0.25", "--causal", "--diagonal", "bottom_right", "-o", "o.mtx", "--lse", "lse.mtx",
+        self.cli("compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--scale", "0.25", "--causal", "--diagonal", "bottom_right", "-o", "o.mtx", "--lse", "lse.mtx",
                  "--budget", "0.1")
         wanted, sums = [], []
         for i, row in enumerate(q):
@@ -242,7 +242,7 @@ class Run(CliTest):
             sums.append([math.log(sum(e))])
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
         self.check_close(self.read_array(self.path("lse.mtx")), sums)
-        line = ["run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--budget", "0.1"]
+        line = ["compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--budget", "0.1"]
         for band, seen in ((["--causal", "--window-left", "3", "--sinks", "2"], lambda i, j: j <= i + 2 and (j > i - 1 or j < 2)),
                            (["--window-left", "2", "--window-right", "2"], lambda i, j: i < j < i + 4)):
             self.cli(*line, "--scale", "0.25", "--diagonal", "bottom_right", *band, "-o", "o.mtx")
@@ -267,8 +267,8 @@ class Run(CliTest):
         for name, array in (("q.mtx", q), ("k.mtx", k), ("v.mtx", v), ("grad.mtx", grad)):
             self.write_array(name, array)
         band = ["--scale", "0.25", "--causal", "--diagonal", "bottom_right", "--budget", "0.1"]
-        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx", "--lse", "lse.mtx")
-        line = ["run", "q.mtx", "k.mtx", "v.mtx", "o.mtx", "lse.mtx", "grad.mtx", "--op", "attention_backward", *band]
+        self.cli("compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx", "--lse", "lse.mtx")
+        line = ["compute", "q.mtx", "k.mtx", "v.mtx", "o.mtx", "lse.mtx", "grad.mtx", "--op", "attention_backward", *band]
         self.cli(*line, "-o", "grad_q.mtx", "--grad-k", "grad_k.mtx", "--grad-v", "grad_v.mtx")
         wanted = {"q": [[0.0] * 4 for _ in q], "k": [[0.0] * 4 for _ in k], "v": [[0.0] * 3 for _ in v]}
         for i, row in enumerate(q):
@@ -292,7 +292,7 @@ class Run(CliTest):
                 most = max(abs(x) for row in array for x in row)
                 for got, row in zip(self.read_array(self.path(f"grad_{name}.mtx")), array, strict=True):
                     self.assertTrue(all(abs(x - y) <= within * most for x, y in zip(got, row)), (dtype, name, got, row))
-        self.assertIn("--grad-k goes with --op attention_backward", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx",
+        self.assertIn("--grad-k goes with --op attention_backward", self.cli("compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", *band, "-o", "o.mtx",
                                                                              "--grad-k", "x.mtx", code=2).stderr)
 
     def test_a_product_replaces_what_it_is_added_to_alone(self):
@@ -302,16 +302,16 @@ class Run(CliTest):
         self.write("mask.mtx", "%%MatrixMarket matrix coordinate pattern general\n6 6 1\n1 1\n")
         os.symlink("v.mtx", self.path("link.mtx"))
         before = {p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}
-        line = ["run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2"]
+        line = ["compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2"]
         for more in (["-o", "q.mtx"], ["-o", "./k.mtx"], ["-o", "link.mtx"], ["-o", "mask.mtx"], ["-o", "o.mtx", "--lse", "k.mtx"]):
             self.assertIn("which this command reads", self.cli(*line, *more, code=2).stderr)
         for more in (["-o", "b.mtx"], ["-o", "a.mtx"], ["-o", "d.mtx", "--bias-row", "d.mtx"]):
-            self.assertIn("which this command reads", self.cli("run", "a.mtx", "b.mtx", "--op", "gemm", *more, code=2).stderr)
+            self.assertIn("which this command reads", self.cli("compute", "a.mtx", "b.mtx", "--op", "gemm", *more, code=2).stderr)
         self.assertEqual({p.name: p.read_bytes() for p in self.folder.iterdir() if p.is_file()}, before)
         product = [[1 + sum(x * y for x, y in zip(row, column)) for column in zip(*k)] for row in q]
         for more in (["--c", "d.mtx"], ["--residual", "d.mtx"]):
             self.write_array("d.mtx", [[1.0] * len(k[0])] * 6)
-            self.cli("run", "a.mtx", "b.mtx", "--op", "gemm", *more, "-o", "d.mtx", "--budget", "0.1")
+            self.cli("compute", "a.mtx", "b.mtx", "--op", "gemm", *more, "-o", "d.mtx", "--budget", "0.1")
             self.check_close(self.read_array(self.path("d.mtx")), product)
 
     def test_attention_in_blocks(self):
@@ -324,7 +324,7 @@ class Run(CliTest):
             self.write_array(name, array)
         stored = {(0, 0), (0, 2), (2, 1)}
         self.write("mask.mtx", "%%MatrixMarket matrix coordinate pattern general\n6 8 3\n1 1\n2 5\n6 4\n")
-        self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2", "--scale", "0.25", "-o", "o.mtx", "--budget", "0.1")
+        self.cli("compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "mask.mtx", "--block", "2", "--scale", "0.25", "-o", "o.mtx", "--budget", "0.1")
         wanted = []
         for i, row in enumerate(q):
             seen = [j for j in range(8) if (i // 2, j // 2) in stored]
@@ -332,9 +332,9 @@ class Run(CliTest):
             wanted.append([sum(w * v[j][c] for j, w in e.items()) / sum(e.values()) if seen else 0 for c in range(3)])
         self.check_close(self.read_array(self.path("o.mtx")), wanted)
         self.write("none.mtx", "%%MatrixMarket matrix array real general\n8 0\n")
-        self.assertIn("none.mtx: has no columns", self.cli("run", "q.mtx", "k.mtx", "none.mtx", "--op", "attention", "-o", "o.mtx", code=3).stderr)
+        self.assertIn("none.mtx: has no columns", self.cli("compute", "q.mtx", "k.mtx", "none.mtx", "--op", "attention", "-o", "o.mtx", code=3).stderr)
         self.write("tall.mtx", "%%MatrixMarket matrix coordinate pattern general\n7 8 1\n1 1\n")
-        self.assertIn("rows", self.cli("run", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "tall.mtx", "--block", "2", "-o", "o.mtx", code=3).stderr)
+        self.assertIn("rows", self.cli("compute", "q.mtx", "k.mtx", "v.mtx", "--op", "attention", "--at", "tall.mtx", "--block", "2", "-o", "o.mtx", code=3).stderr)
 
     def test_other_operations(self):
         """gemm: both dense; sddmm: at the blocks of a third matrix, into which C goes too."""
@@ -342,7 +342,7 @@ class Run(CliTest):
         ab = product(a, b)
         self.write_array("x.mtx", a)
         self.write_array("bias.mtx", [[1.0 + i] for i in range(9)])
-        line = ["run", "x.mtx", "b.mtx", "-o", "d.mtx", "--budget", "0.1"]
+        line = ["compute", "x.mtx", "b.mtx", "-o", "d.mtx", "--budget", "0.1"]
         self.assertEqual(self.json(*line, "--op", "gemm", "--bias-row", "bias.mtx", "--activation", "relu")["results"][0]["op"], "gemm")
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j] + 1 + i) for j in range(6)] for i in range(9)])
         self.cli("gen", "bernoulli", "--rows", 9, "--cols", 6, "--block", "3x2", "--density", "40%", "--dtype", "f64", "-o", "c.mtx")
@@ -360,41 +360,41 @@ class Run(CliTest):
                                     (["--op", "sddmm", "--at", "x.mtx", "--block", "3"], 3, "b.mtx: has 6 columns; the pattern has 12 columns")):
             with self.subTest(more=more):
                 self.assertIn(message, self.cli(*line, *more, code=code).stderr)
-        self.assertIn("x.mtx: has 9 rows; A has 12 columns", self.cli("run", "x.mtx", "x.mtx", "-o", "d.mtx", "--op", "gemm", code=3).stderr)
+        self.assertIn("x.mtx: has 9 rows; A has 12 columns", self.cli("compute", "x.mtx", "x.mtx", "-o", "d.mtx", "--op", "gemm", code=3).stderr)
 
     def test_transposed(self):
         a, _ = self.matrices(9, 12, 4)
         b = [[float(i * j % 7) for j in range(3)] for i in range(9)]
         self.write_array("b.mtx", b)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--trans-a", "t", "--budget", "0.1")
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--trans-a", "t", "--budget", "0.1")
         self.check_close(self.read_array(self.path("d.mtx")), product([list(col) for col in zip(*a)], b))
 
     def test_float32(self):
         a, b = self.matrices(9, 12, 4)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3", "--dtype", "f32", "--budget", "0.1")
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3", "--dtype", "f32", "--budget", "0.1")
         self.check_close(self.read_array(self.path("d.mtx")), product(a, b), 1e-5)
 
     def test_absent_blocks_hide_what_b_holds(self):
         self.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 2.0\n")
         self.write("b.mtx", "%%MatrixMarket matrix array real general\n4 1\n3\ninf\nnan\n1e308\n")
-        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "1", "--budget", "0.1", code=None)
+        done = self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "1", "--budget", "0.1", code=None)
         if done.returncode == 0:  # a reader may refuse inf and nan as text
             self.assertEqual(self.read_array(self.path("d.mtx")), [[6.0], [0.0], [0.0], [0.0]])
 
     def test_shapes_that_do_not_fit(self):
         self.matrices(6, 8, 5)
         self.write_array("short.mtx", [[1.0]] * 7)
-        done = self.cli("run", "a.mtx", "short.mtx", "-o", "d.mtx", "--block", "3x2", code=3)
+        done = self.cli("compute", "a.mtx", "short.mtx", "-o", "d.mtx", "--block", "3x2", code=3)
         self.assertIn("short.mtx: has 7 rows; op(A) has 8 columns", done.stderr)
-        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--c", "short.mtx", code=3)
+        done = self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--c", "short.mtx", code=3)
         self.assertIn("short.mtx: is 7 x 1; 6 x 5 is needed", done.stderr)
-        done = self.cli("run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--bias-row", "short.mtx", code=3)
+        done = self.cli("compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--bias-row", "short.mtx", code=3)
         self.assertIn("a vector of 6 is needed", done.stderr)
         self.assertFalse((self.folder / "d.mtx").exists())
 
     def test_pinned_choice_and_store(self):
         self.matrices(6, 8, 5)
-        line = ["run", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--budget", "0.1"]
+        line = ["compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--budget", "0.1"]
         self.assertEqual(self.json(*line, "--choice", "reference")["results"][0]["chosen"], "reference")
         self.assertFalse(self.json(*line)["results"][0]["from_store"])
         self.assertTrue(self.json(*line)["results"][0]["from_store"])
@@ -465,9 +465,9 @@ class Inspect(CliTest):
 
 class Cache(CliTest):
     def test_path(self):
-        self.assertEqual(self.cli("cache", "path").stdout.strip(), self.path("cache/store.db"))
-        self.assertEqual(self.cli("cache", "path", "--store", self.path("x.db")).stdout.strip(), self.path("x.db"))
-        self.assertEqual(self.cli("cache", "path", env={"SPARSEK_STORE": self.path("y.db")}).stdout.strip(), self.path("y.db"))
+        self.assertEqual(self.cli("store", "path").stdout.strip(), self.path("cache/store.db"))
+        self.assertEqual(self.cli("store", "path", "--store", self.path("x.db")).stdout.strip(), self.path("x.db"))
+        self.assertEqual(self.cli("store", "path", env={"SPARSEK_STORE": self.path("y.db")}).stdout.strip(), self.path("y.db"))
 
     def test_every_operation_is_listed_in_words(self):
         """Attention, whose sizes have short names in a key, was listed as its key."""
@@ -480,41 +480,41 @@ class Cache(CliTest):
             (f"--op attention {attention} --block 8 --density 0.5 --lse", "depth=8 block 8, about 8 keys a query, LSE"),
             (f"--op attention_backward {attention} --depth-v 4", "attention_backward f32 queries=32 keys=16 depth=8 depth_v=4"),
         ):
-            self.cli("cache", "clear")
+            self.cli("store", "clear")
             self.bench("tune", *options.split())
-            (entry,) = self.json("cache", "list")["results"]
+            (entry,) = self.json("store", "list")["results"]
             self.assertIn(words, entry["problem"])
-            self.assertIn(entry["problem"], self.cli("cache", "list").stdout)
+            self.assertIn(entry["problem"], self.cli("store", "list").stdout)
 
     def test_list_export_clear_import(self):
-        self.assertIn("empty", self.cli("cache", "list").stdout)
+        self.assertIn("empty", self.cli("store", "list").stdout)
         chosen = self.bench("tune", *SMALL)["results"][0]["chosen"]
-        entries = self.json("cache", "list")["results"]
+        entries = self.json("store", "list")["results"]
         self.assertEqual(len(entries), 1)
         self.assertTrue(entries[0]["choice"].startswith(chosen))
-        listed = self.cli("cache", "list").stdout
+        listed = self.cli("store", "list").stdout
         self.assertIn(entries[0]["choice"], listed)
         self.assertIn(entries[0]["problem"], listed)
         self.assertRegex(entries[0]["problem"], r"^f32 \d+x\d+ n=\d+ block \d+, about \d+ blocks")
         self.assertNotIn(entries[0]["class"], listed)
-        self.assertIn(entries[0]["class"], self.cli("cache", "list", "--long", env={"COLUMNS": "1000"}).stdout)
-        self.assertIn("--long is for", self.cli("cache", "verify", "--long", code=2).stderr)
-        for line in self.cli("cache", "list", env={"COLUMNS": "80"}).stdout.splitlines():
+        self.assertIn(entries[0]["class"], self.cli("store", "list", "--long", env={"COLUMNS": "1000"}).stdout)
+        self.assertIn("--long is for", self.cli("store", "verify", "--long", code=2).stderr)
+        for line in self.cli("store", "list", env={"COLUMNS": "80"}).stdout.splitlines():
             self.assertLessEqual(len(line), 80)
-        self.assertIn("1 classes written", self.cli("cache", "export", "all.json").stdout)
+        self.assertIn("1 classes written", self.cli("store", "export", "all.json").stdout)
         json.loads((self.folder / "all.json").read_text())
-        self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify").stdout)
-        self.assertIn("1 classes removed", self.cli("cache", "clear").stdout)
+        self.assertIn("1 good entries, 0 bad", self.cli("store", "verify").stdout)
+        self.assertIn("1 classes removed", self.cli("store", "clear").stdout)
         self.cli("explain", *SMALL_CLASS, code=1)
-        self.assertIn("1 classes taken", self.cli("cache", "import", "all.json").stdout)
+        self.assertIn("1 classes taken", self.cli("store", "import", "all.json").stdout)
         self.assertEqual(self.bench("explain", *SMALL_CLASS)["results"][0]["chosen"], chosen)
 
     def test_bad_import_changes_nothing(self):
         self.bench("tune", *SMALL)
         for text in ("", "{}", "[1]", "not json"):
             self.write("bad.json", text)
-            self.cli("cache", "import", "bad.json", code=3)
-        self.assertEqual(len(self.json("cache", "list")["results"]), 1)
+            self.cli("store", "import", "bad.json", code=3)
+        self.assertEqual(len(self.json("store", "list")["results"]), 1)
 
     def test_a_broken_store_does_not_stop_a_run(self):
         self.bench("tune", *SMALL)

@@ -20,59 +20,59 @@ class FleetTest(CliTest):
         self.env["SPARSEK_BUNDLE"] = ""
 
     def classes(self, store):
-        return {entry["class"]: entry for entry in self.json("cache", "list", "--store", store)["results"]}
+        return {entry["class"]: entry for entry in self.json("store", "list", "--store", store)["results"]}
 
     def test_merge(self):
         self.cli("tune", *SMALL, "--store", "a.db")
         self.cli("tune", *OTHER, "--store", "b.db")
         theirs = self.classes("b.db")
         before = (self.folder / "b.db").read_bytes()
-        self.assertIn("1 classes taken from b.db", self.cli("cache", "merge", "b.db", "--store", "a.db").stdout)
-        self.assertIn("0 classes taken", self.cli("cache", "merge", "b.db", "--store", "a.db").stdout)  # none is newer
+        self.assertIn("1 classes taken from b.db", self.cli("store", "merge", "b.db", "--store", "a.db").stdout)
+        self.assertIn("0 classes taken", self.cli("store", "merge", "b.db", "--store", "a.db").stdout)  # none is newer
         merged = self.classes("a.db")
         self.assertEqual(len(merged), 2)
         self.assertEqual({key: merged[key] for key in theirs}, theirs)
         self.assertEqual((self.folder / "b.db").read_bytes(), before)
-        self.assertIn("2 good entries, 0 bad", self.cli("cache", "verify", "--store", "a.db").stdout)
-        self.assertEqual(self.json("cache", "merge", "a.db", "--store", "new.db")["results"][0]["classes"], 2)
+        self.assertIn("2 good entries, 0 bad", self.cli("store", "verify", "--store", "a.db").stdout)
+        self.assertEqual(self.json("store", "merge", "a.db", "--store", "new.db")["results"][0]["classes"], 2)
         self.assertEqual(self.bench("tune", *SMALL, "--store", "new.db")["results"][0]["from_store"], True)
 
     def test_the_newer_entry_stays(self):
         self.cli("tune", *SMALL, "--store", "old.db")
-        self.cli("cache", "export", "e.json", "--store", "old.db")
+        self.cli("store", "export", "e.json", "--store", "old.db")
         export = json.loads((self.folder / "e.json").read_text())
         for entry in export["classes"]:
             entry.update(measured_at=entry["measured_at"] - 3600, provisional=None)
         self.write("e.json", json.dumps(export))
-        self.cli("cache", "import", "e.json", "--store", "older.db")
+        self.cli("store", "import", "e.json", "--store", "older.db")
         self.cli("tune", *SMALL, "--store", "new.db")
-        self.cli("cache", "export", "n.json", "--store", "new.db")
+        self.cli("store", "export", "n.json", "--store", "new.db")
         export = json.loads((self.folder / "n.json").read_text())
         export["classes"][0]["provisional"] = None
         self.write("n.json", json.dumps(export))
-        self.cli("cache", "import", "n.json", "--store", "newer.db")
+        self.cli("store", "import", "n.json", "--store", "newer.db")
         newest = self.classes("newer.db")
-        self.assertIn("0 classes taken", self.cli("cache", "merge", "older.db", "--store", "newer.db").stdout)
+        self.assertIn("0 classes taken", self.cli("store", "merge", "older.db", "--store", "newer.db").stdout)
         self.assertEqual(self.classes("newer.db"), newest)
-        self.assertIn("1 classes taken", self.cli("cache", "merge", "newer.db", "--store", "older.db").stdout)
+        self.assertIn("1 classes taken", self.cli("store", "merge", "newer.db", "--store", "older.db").stdout)
         self.assertEqual(self.classes("older.db"), newest)
 
     def test_merge_of_what_is_no_store(self):
-        self.assertIn("does not exist", self.cli("cache", "merge", "nothing.db", code=3).stderr)
+        self.assertIn("does not exist", self.cli("store", "merge", "nothing.db", code=3).stderr)
         self.write("text.db", "this is a text and no database at all")
-        self.cli("cache", "merge", "text.db", code=3)
-        self.assertIn("merge needs a FILE", self.cli("cache", "merge", code=2).stderr)
+        self.cli("store", "merge", "text.db", code=3)
+        self.assertIn("merge needs a FILE", self.cli("store", "merge", code=2).stderr)
         self.assertEqual((self.folder / "text.db").read_text(), "this is a text and no database at all")
 
     def test_a_read_only_image_below(self):
         image = self.folder / "image"
         image.mkdir()
         self.cli("tune", *SMALL, "--store", "made.db")
-        self.cli("cache", "export", "made.json", "--store", "made.db")
+        self.cli("store", "export", "made.json", "--store", "made.db")
         export = json.loads((self.folder / "made.json").read_text())
         export["classes"][0]["provisional"] = "load"  # which new evidence replaces, of a busy machine, too
         self.write("made.json", json.dumps(export))
-        self.cli("cache", "import", "made.json", "--store", "image/store.db")
+        self.cli("store", "import", "made.json", "--store", "image/store.db")
         for path in list(image.iterdir()):
             path.unlink() if path.suffix == ".lock" else path.chmod(0o444)
         image.chmod(0o555)
@@ -113,7 +113,7 @@ class FleetTest(CliTest):
             self.assertEqual(sum(not one[i]["from_store"] for one in results), 1, f"problem {i}")
             self.assertEqual(len({one[i]["chosen"] for one in results}), 1)
         self.assertEqual(len(self.classes("shared.db")), len(lists))
-        self.assertIn(f"{len(lists)} good entries, 0 bad", self.cli("cache", "verify", "--store", "shared.db").stdout)
+        self.assertIn(f"{len(lists)} good entries, 0 bad", self.cli("store", "verify", "--store", "shared.db").stdout)
 
     # -------------------------------------------------------------------------------------------- the bundle
 
@@ -128,7 +128,7 @@ class FleetTest(CliTest):
         bundle = importlib.util.module_from_spec(found)
         found.loader.exec_module(bundle)
         self.cli("tune", *SMALL, "--store", "made.db", "--exclude", "libxsmm_blocks,openblas_blocks,openblas_dense")
-        self.cli("cache", "export", "made.json", "--store", "made.db")
+        self.cli("store", "export", "made.json", "--store", "made.db")
         export = json.loads((self.folder / "made.json").read_text())
         for entry in export["classes"]:
             entry["key"] = entry["key"].split(";", 1)[1] if entry["key"].startswith("among=") else entry["key"]
@@ -139,7 +139,7 @@ class FleetTest(CliTest):
             if change is not None:
                 change(entry)
         self.write("bundle.json", json.dumps(dict(schema=export["schema"], classes=kept)))
-        self.cli("cache", "import", "bundle.json", "--store", path)
+        self.cli("store", "import", "bundle.json", "--store", path)
 
     def test_a_bundle(self):
         self.make_bundle("bundle.db")

@@ -10,20 +10,20 @@ import time
 import support
 from support import CliTest
 
-COMMANDS = ["info", "bench", "tune", "explain", "run", "inspect", "convert", "gen", "check", "regret", "cache"]
+COMMANDS = ["info", "bench", "tune", "explain", "compute", "inspect", "convert", "gen", "check", "regret", "store"]
 COMMON = {"--json", "--threads", "--device", "--effort", "--budget", "--store", "--only", "--exclude", "--quiet"}
 REFUSED = {  # the common options that would do nothing
     "info": {"--effort", "--budget", "--only", "--exclude"},
     "bench": {"--effort"},
     "tune": set(),
     "explain": {"--effort", "--budget"},
-    "run": set(),
+    "compute": set(),
     "inspect": {"--effort", "--budget", "--store"},
     "convert": {"--threads", "--device", "--effort", "--budget", "--store", "--only", "--exclude"},
     "gen": {"--threads", "--device", "--effort", "--budget", "--store", "--only", "--exclude"},
     "check": {"--effort", "--budget", "--store"},
     "regret": {"--store"},
-    "cache": {"--threads", "--device", "--effort", "--budget", "--only", "--exclude"},
+    "store": {"--threads", "--device", "--effort", "--budget", "--only", "--exclude"},
 }
 
 
@@ -86,7 +86,7 @@ class Help(CliTest):
                 if "|" in words:
                     subprocess.run(["bash", "-euc", f'sparsek() {{ {shlex.quote(support.program)} "$@"; }}\n{line}'], cwd=self.folder, env=self.env, check=True)
                     continue
-                if command == "run":  # B and C are of A's size
+                if command == "compute":  # B and C are of A's size
                     side = 64 if "a.safetensors" in words else rows
                     for name in ("b.npy", "c.npy"):
                         self.write_array(name.replace("npy", "mtx"), [[1.0] * 4 for _ in range(side)])
@@ -99,7 +99,7 @@ class Help(CliTest):
                 for i, word in enumerate(words[:-1]):
                     if word in small and "matrix.mtx" not in words and words[0] != "convert":
                         words[i + 1] = small[word]
-                if command in ("bench", "tune", "regret", "run") and "--bundle" not in words:
+                if command in ("bench", "tune", "regret", "compute") and "--bundle" not in words:
                     words += ["--budget", "0.1"]
                 if command == "regret":
                     words += ["--best-budget", "0.1", "--problems", "1"]
@@ -112,12 +112,12 @@ class Help(CliTest):
     def test_quoted_examples_run(self):
         """What option texts give as an example is right too."""
         self.cli("gen", "uniform", "--rows", "64", "--block", "16", "--density", "50%", "-o", "a.npy")
-        for command, option in (("run", "--choice"), ("check", "--params")):
+        for command, option in (("compute", "--choice"), ("check", "--params")):
             text = " ".join(self.cli(command, "--help").stdout.split())
             value = re.search(rf'{option} TEXT .*?such as "([^"]+)"', text)[1]
             with self.subTest(value=value):
-                if command == "run":
-                    self.cli("run", "a.npy", "a.npy", "-o", "d.npy", "--block", "16", option, value)
+                if command == "compute":
+                    self.cli("compute", "a.npy", "a.npy", "-o", "d.npy", "--block", "16", option, value)
                 else:
                     self.cli("check", "--kernel", "spmm_portable", option, value, "--cases", "3", "--seed", "1")
 
@@ -187,10 +187,10 @@ class Completion(CliTest):
         self.assertEqual(self.bash("bench", "--only", "reference,spmm_po"), {"reference,spmm_portable"})
         self.assertEqual(self.bash("bench", "--m", ""), set())
         self.assertEqual(self.bash("bench", ""), self.matrices)
-        self.assertEqual(self.bash("run", "a.mtx", "-o", ""), self.matrices)
+        self.assertEqual(self.bash("compute", "a.mtx", "-o", ""), self.matrices)
         self.assertIn("d.txt", self.bash("bench", "--json", ""))
-        self.assertEqual(self.bash("cache", ""), {"path", "list", "export", "import", "merge", "verify", "clear"})
-        self.assertIn("d.txt", self.bash("cache", "import", ""))
+        self.assertEqual(self.bash("store", ""), {"path", "list", "export", "import", "merge", "verify", "clear"})
+        self.assertIn("d.txt", self.bash("store", "import", ""))
         self.assertEqual(self.bash("gen", "ban"), {"banded"})
         self.assertEqual(self.bash("gen", "--effo"), set())
         self.assertEqual(self.bash("help", "ex"), {"explain"})
@@ -207,8 +207,8 @@ class Completion(CliTest):
         self.assertEqual(self.fish("sparsek bench --dtype f"), {"f32", "f64", "f16", "f8e4m3", "f8e5m2"})
         self.assertEqual(self.fish("sparsek bench --only reference,spmm_po"), {"reference,spmm_portable"})
         self.assertEqual(self.fish("sparsek bench "), self.matrices)
-        self.assertEqual(self.fish("sparsek cache "), {"path", "list", "export", "import", "merge", "verify", "clear"})
-        self.assertIn("d.txt", self.fish("sparsek cache import "))
+        self.assertEqual(self.fish("sparsek store "), {"path", "list", "export", "import", "merge", "verify", "clear"})
+        self.assertIn("d.txt", self.fish("sparsek store import "))
         self.assertEqual(self.fish("sparsek gen --effo"), set())
 
     def zsh(self, line):
@@ -245,7 +245,7 @@ class Completion(CliTest):
         self.assertEqual(self.zsh("sparsek bench --dtype=b"), "sparsek bench --dtype=bf16 ")
         self.assertEqual(self.zsh("sparsek inspect a"), "sparsek inspect a.mtx ")
         self.assertEqual(self.zsh("sparsek gen ban"), "sparsek gen banded ")
-        self.assertEqual(self.zsh("sparsek cache exp"), "sparsek cache export ")
+        self.assertEqual(self.zsh("sparsek store exp"), "sparsek store export ")
 
     def test_scripts_are_legal(self):
         for shell in ("bash", "zsh", "fish"):

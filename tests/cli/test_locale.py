@@ -87,16 +87,16 @@ class Locale(support.CliTest):
                 self.assertGreater(result["results"][0]["candidates"][0]["median_us"], 0)
                 told = json.loads(self.cli("explain", *support.SMALL_CLASS, "--json", "-", env=env).stdout)
                 self.assertGreater(told["results"][0]["candidates"][0]["median_us"], 0)
-                self.cli("cache", "export", "out.json", env=env)
+                self.cli("store", "export", "out.json", env=env)
                 for reader in (None, *LOCALES):
                     store = self.path(f"{locale}-{reader}.db")
-                    self.assertIn("1 classes taken", self.cli("cache", "import", "out.json", "--store", store, env=self.within(reader)).stdout)
-                    self.assertIn("1 good entries, 0 bad", self.cli("cache", "verify", "--store", store, env=self.within(reader)).stdout)
+                    self.assertIn("1 classes taken", self.cli("store", "import", "out.json", "--store", store, env=self.within(reader)).stdout)
+                    self.assertIn("1 good entries, 0 bad", self.cli("store", "verify", "--store", store, env=self.within(reader)).stdout)
                     again = self.path("again.json")
-                    self.cli("cache", "export", again, "--store", store, env=self.within(reader))
+                    self.cli("store", "export", again, "--store", store, env=self.within(reader))
                     self.assertEqual(pathlib.Path(again).read_bytes(), (self.folder / "out.json").read_bytes())
-                self.assertRegex(self.cli("cache", "list", env=env).stdout, r"\d\.\d")
-                self.cli("cache", "clear", env=env)
+                self.assertRegex(self.cli("store", "list", env=env).stdout, r"\d\.\d")
+                self.cli("store", "clear", env=env)
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Tables(CliTest):
 class NothingLeft(CliTest):
     def test_the_failure_tells_of_those_named(self):
         self.cli("gen", "uniform", "--rows", "64", "--block", "16", "--density", "50%", "-o", "a.npy")
-        for line in (["run", "a.npy", "a.npy", "-o", "d.npy", "--block", "16"], ["tune", *SMALL], ["bench", *SMALL], ["bench", *SMALL, "--fresh"]):
+        for line in (["compute", "a.npy", "a.npy", "-o", "d.npy", "--block", "16"], ["tune", *SMALL], ["bench", *SMALL], ["bench", *SMALL, "--fresh"]):
             with self.subTest(command=line[0]):
                 error = self.cli(*line, "--only", "mkl_bsr,mkl_dense", "-q", code=4, env=NO_LIBRARIES).stderr
                 for name in ("mkl_bsr", "mkl_dense"):
@@ -60,9 +60,9 @@ class Idle(CliTest):
                               (["tune", "--tensor", "x"], "--tensor goes with a FILE"),
                               (["explain", "a.mtx", "--tensor", "x"], "--tensor names a tensor of a safetensors file; a.mtx is none"),
                               (["inspect", "a.npy", "--tensor", "x"], "a.npy is none"),
-                              (["run", "a.npy", "b.npy", "-o", "d.npy", "--tensor-a", "x"], "--tensor-a names a tensor"),
-                              (["run", "a.npy", "b.npy.gz", "-o", "d.npy", "--tensor-b", "x"], "--tensor-b names a tensor"),
-                              (["run", "a.npy", "b.npy", "-o", "d.npy", "--tensor-out", "x"], "--tensor-out names a tensor"),
+                              (["compute", "a.npy", "b.npy", "-o", "d.npy", "--tensor-a", "x"], "--tensor-a names a tensor"),
+                              (["compute", "a.npy", "b.npy.gz", "-o", "d.npy", "--tensor-b", "x"], "--tensor-b names a tensor"),
+                              (["compute", "a.npy", "b.npy", "-o", "d.npy", "--tensor-out", "x"], "--tensor-out names a tensor"),
                               (["gen", "uniform", "-o", "a.mtx", "--tensor", "x"], "--tensor names a tensor"),
                               (["convert", "a.mtx", "b.npy", "--tensor-out", "x"], "--tensor-out names a tensor"),
                               (["convert", "a.mtx", "b.safetensors", "--tensor", "x"], "a.mtx is none"),

@@ -112,7 +112,7 @@ class Models(CliTest):
         name, (facts, _, dense, _) = self.draw.choice(list(self.layers.items()))
         self.cli("gen", "uniform", "--rows", str(facts["in_features"]), "--cols", "3", "--block", "1", "--density", "1", "-o", "b.mtx")
         b = self.read_array(self.path("b.mtx"))
-        self.cli("run", "model.safetensors", "b.mtx", "--tensor-a", name, "-o", "d.mtx", "--budget", "0.05")
+        self.cli("compute", "model.safetensors", "b.mtx", "--tensor-a", name, "-o", "d.mtx", "--budget", "0.05")
         d = self.read_array(self.path("d.mtx"))
         for i, row in enumerate(dense):
             for j in range(3):

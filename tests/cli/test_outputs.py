@@ -48,17 +48,17 @@ class Refused(CliTest):
             (["inspect", "soft", "--json", "./plain"], "is the same file as the input soft"),
             (["inspect", "plain", "--json", "sub/../soft"], "is the same file as the input plain"),
             (["inspect", "a.mtx", "--spy", "x", "--json", "sub/../x"], "is the same file as"),
-            (["run", "plain", "b.npy", "-o", "d.npy", "--json", "plain"], "is the same file as the input plain"),
+            (["compute", "plain", "b.npy", "-o", "d.npy", "--json", "plain"], "is the same file as the input plain"),
             (["tune", "--from", "list.json", "--json", "list.json"], "is the same file as"),
             (["tune", "--from", "list.json", "--budget", "0.05", "--json", "hard"], "is the same file as"),
             (["tune", *SMALL, "--json", store], "is the same file as"),
-            (["cache", "list", "--json", store], "is the same file as"),
-            *((["cache", "export", store + end], "which only the store may be") for end in ("-wal", "-shm", "-journal", ".lock")),
-            (["cache", "list", "--json", store + "-wal"], "is the same file as"),
+            (["store", "list", "--json", store], "is the same file as"),
+            *((["store", "export", store + end], "which only the store may be") for end in ("-wal", "-shm", "-journal", ".lock")),
+            (["store", "list", "--json", store + "-wal"], "is the same file as"),
             (["tune", *SMALL, "--json", "cache/../cache/store.db.lock"], "is the same file as"),
-            (["cache", "export", store], "is the same file as"),
-            (["cache", "export", "a.mtx"], "has a matrix's ending"),
-            (["cache", "import", "list.json", "--json", "list.json"], "is the same file as"),
+            (["store", "export", store], "is the same file as"),
+            (["store", "export", "a.mtx"], "has a matrix's ending"),
+            (["store", "import", "list.json", "--json", "list.json"], "is the same file as"),
             (["check", "--cases", "1", "--resume", "b.npy"], "has a matrix's ending"),
             (["check", "--cases", "1", "--resume", "s", "--json", "s"], "is the same file as"),
             (["info", "--json", "sub"], "is a folder"),
@@ -70,7 +70,7 @@ class Refused(CliTest):
             self.assertEqual(file.read(), stored)
 
     def test_one_standard_stream_each(self):
-        for arguments in (["run", "-", "-", "-o", "d.npy"], ["convert", "a.mtx", "-", "--format", "npy", "--json", "-"], ["inspect", "a.mtx", "--spy", "-", "--json", "-"]):
+        for arguments in (["compute", "-", "-", "-o", "d.npy"], ["convert", "a.mtx", "-", "--format", "npy", "--json", "-"], ["inspect", "a.mtx", "--spy", "-", "--json", "-"]):
             with self.subTest(arguments=arguments):
                 self.assertIn("there is one standard", self.cli(*arguments, code=2).stderr)
 
@@ -102,8 +102,8 @@ class Streams(CliTest):
 
     def test_the_other_commands(self):
         self.write_array("b.mtx", [[1.0]] * 24)
-        self.cli("run", "a.mtx", "b.mtx", "-o", "d.npy", "--block", "4", "--choice", "reference")
-        done = piped(self, ["run", "-", "b.mtx", "-o", "-", "--format", "npy", "--block", "4", "--choice", "reference"], self.text)
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.npy", "--block", "4", "--choice", "reference")
+        done = piped(self, ["compute", "-", "b.mtx", "-o", "-", "--format", "npy", "--block", "4", "--choice", "reference"], self.text)
         self.assertEqual((done.returncode, done.stdout), (0, (self.folder / "d.npy").read_bytes()), done.stderr)
         done = piped(self, ["bench", "-", "--n", "4", "--block", "4", "--budget", "0.05", "--only", "reference,spmm_portable", "--json", "-"], self.text)
         self.assertEqual(json.loads(done.stdout)["results"][0]["problem"]["m"], 24)
@@ -134,11 +134,11 @@ class Streams(CliTest):
 
     def test_store_and_lists(self):
         self.bench("tune", *SMALL)
-        exported = piped(self, ["cache", "export", "-"])
+        exported = piped(self, ["store", "export", "-"])
         self.assertEqual(len(json.loads(exported.stdout)["classes"]), 1)
-        self.cli("cache", "clear")
-        self.assertEqual(piped(self, ["cache", "import", "-"], exported.stdout).returncode, 0)
-        self.assertEqual(len(self.json("cache", "list")["results"]), 1)
+        self.cli("store", "clear")
+        self.assertEqual(piped(self, ["store", "import", "-"], exported.stdout).returncode, 0)
+        self.assertEqual(len(self.json("store", "list")["results"]), 1)
         done = piped(self, ["tune", "--from", "-", "--budget", "0.05", "--json", "-"], b'[{"m": 32, "k": 32, "n": 8, "block": 8}]')
         self.assertEqual(json.loads(done.stdout)["results"][0]["problem"]["m"], 32)
         self.assertFalse((self.folder / "-").exists())
@@ -208,7 +208,7 @@ class Lost(CliTest):
         self.cli("tune", *SMALL)
         for arguments, code in (
             (["info"], 5), (["info", "--json", "-"], 5), (["--version"], 5), (["inspect", "a.mtx"], 5), (["convert", "a.mtx", "-", "--format", "npy"], 5),
-            (["cache", "export", "-"], 5), (["convert", "a.mtx", "b.npy", "-q"], 0), (["info", "-q", "--json", "j"], 0),
+            (["store", "export", "-"], 5), (["convert", "a.mtx", "b.npy", "-q"], 0), (["info", "-q", "--json", "j"], 0),
         ):
             with self.subTest(arguments=arguments):
                 done = subprocess.run(["sh", "-c", '"$0" "$@" >&-', support.program, *arguments], cwd=self.folder, env=self.env, stderr=subprocess.PIPE, text=True, check=False)
@@ -233,7 +233,7 @@ class OutOfRange(CliTest):
     def test_a_value_too_large_for_a_half_is_the_files_fault(self):
         self.write("a.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 1e6\n")
         self.write_array("b.mtx", [[1.0]] * 4)
-        for arguments in (["run", "a.mtx", "b.mtx", "-o", "d.npy", "--dtype", "f16", "--block", "1"], ["convert", "a.mtx", "d.npy", "--dtype", "f16"]):
+        for arguments in (["compute", "a.mtx", "b.mtx", "-o", "d.npy", "--dtype", "f16", "--block", "1"], ["convert", "a.mtx", "d.npy", "--dtype", "f16"]):
             with self.subTest(arguments=arguments):
                 self.assertIn("1e+06", self.cli(*arguments, code=3).stderr)
         self.write("n.mtx", "%%MatrixMarket matrix coordinate real general\n4 4 1\n1 1 nan\n")

@@ -41,7 +41,7 @@ class Terminal(CliTest):
 
     def test_narrow(self):
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")
-        for arguments in (["bench", *SMALL], ["inspect", "a.mtx"], ["check", "--cases", "5", "--seed", "2"], ["cache", "list"]):
+        for arguments in (["bench", *SMALL], ["inspect", "a.mtx"], ["check", "--cases", "5", "--seed", "2"], ["store", "list"]):
             for columns in ("40", "60", "79"):
                 with self.subTest(command=arguments[0], columns=columns):
                     text = self.cli(*arguments, env={"COLUMNS": columns}).stdout
@@ -89,7 +89,7 @@ class Terminal(CliTest):
     def test_quiet(self):
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx", "--quiet")
         for arguments in (["bench", *SMALL], ["tune", *SMALL], ["explain", *SMALL_CLASS], ["inspect", "a.mtx"], ["convert", "a.mtx", "b.npy"], ["info"],
-                          ["check", "--cases", "3"], ["cache", "list"]):
+                          ["check", "--cases", "3"], ["store", "list"]):
             done = self.cli(*arguments, "-q")
             self.assertEqual((done.stdout, done.stderr), ("", ""), arguments)
 

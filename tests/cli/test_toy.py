@@ -62,7 +62,7 @@ class Toy(CliTest):
 
     def test_shipped_program_has_none(self):
         with unittest.mock.patch.object(support, "program", str(PROGRAM.parent.parent / "sparsek")):
-            self.assertNotIn("axpy", self.cli("info").stdout + self.cli("run", "--help").stdout)
+            self.assertNotIn("axpy", self.cli("info").stdout + self.cli("compute", "--help").stdout)
             self.cli("bench", "--op", "axpy", code=2)
 
     def test_check(self):
@@ -84,7 +84,7 @@ class Toy(CliTest):
         [known] = self.json("explain", *problem)["results"]
         self.assertEqual(known["chosen"], tuned["chosen"])
         self.assertIn("op=axpy;t=f32;", self.cli("explain", *problem).stdout)
-        self.assertIn("axpy", self.cli("cache", "list").stdout)
+        self.assertIn("axpy", self.cli("store", "list").stdout)
         raced = self.json("bench", *problem, "--budget", "0.2")
         self.assertEqual(list(schema_check.problems(raced, support.schema())), [])
 
@@ -92,25 +92,25 @@ class Toy(CliTest):
         x, y = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [[10.0, 20.0, 30.0], [40.0, 50.0, 60.0]]
         self.write_array("x.mtx", x)
         self.write_array("y.mtx", y)
-        [told] = self.json("run", "x.mtx", "y.mtx", "--op", "axpy", "--alpha", "0.5", "-o", "d.mtx", "--budget", "0.1")["results"]
+        [told] = self.json("compute", "x.mtx", "y.mtx", "--op", "axpy", "--alpha", "0.5", "-o", "d.mtx", "--budget", "0.1")["results"]
         self.assertEqual((told["op"], told["m"], told["n"]), ("axpy", 2, 3))
         self.assertEqual(self.read_array("d.mtx"), [[0.5 * x[i][j] + y[i][j] for j in range(3)] for i in range(2)])
 
     def test_run_with_two_results(self):
         x = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
         self.write_array("x.mtx", x)
-        self.cli("run", "x.mtx", "--op", "rowsum", "--alpha", "2", "-o", "d.mtx", "--s", "s.mtx", "--budget", "0.1")
+        self.cli("compute", "x.mtx", "--op", "rowsum", "--alpha", "2", "-o", "d.mtx", "--s", "s.mtx", "--budget", "0.1")
         self.assertEqual(self.read_array("d.mtx"), [[2 * v for v in row] for row in x])
         self.assertEqual(self.read_array("s.mtx"), [[12.0], [30.0]])
-        self.cli("run", "x.mtx", "--op", "rowsum", "-o", "d.mtx", "--budget", "0.1")
+        self.cli("compute", "x.mtx", "--op", "rowsum", "-o", "d.mtx", "--budget", "0.1")
 
     def test_refusals(self):
         self.write_array("x.mtx", [[1.0, 2.0]])
         self.write_array("y.mtx", [[1.0], [2.0]])
-        run = ["run", "x.mtx", "y.mtx", "--op", "axpy", "-o", "d.mtx"]
+        run = ["compute", "x.mtx", "y.mtx", "--op", "axpy", "-o", "d.mtx"]
         for line, code, message in ((run, 3, "y.mtx: has 2 rows; X has 1 rows"), ([*run, "--beta", "2"], 2, "--beta goes with --op spmm or sddmm or gemm"),
                                     ([*run, "--s", "s.mtx"], 2, "--s goes with --op rowsum"), ([*run, "--bias-row", "x.mtx"], 2, "--bias-row goes with --op spmm or gemm"),
-                                    ([*run, "--block", "4"], 2, "axpy has no blocks"), (["run", "x.mtx", "--op", "axpy", "-o", "d.mtx"], 2, "--op axpy takes 2 inputs"),
+                                    ([*run, "--block", "4"], 2, "axpy has no blocks"), (["compute", "x.mtx", "--op", "axpy", "-o", "d.mtx"], 2, "--op axpy takes 2 inputs"),
                                     (["bench", "--op", "axpy", "--k", "3"], 2, "--k: axpy has no such size"),
                                     (["bench", "--op", "axpy", "--density", "0.5"], 2, "--density goes with --op spmm or sddmm"),
                                     (["bench", "--op", "axpy", "--m", "-1"], 2, "--m"), (["bench", "--op", "axpy", "--static-values"], 2, "--static-values goes with --op spmm")):

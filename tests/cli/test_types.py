@@ -41,7 +41,7 @@ class Scaled(CliTest):
                 self.assertEqual(made["problem"].get("scale_a"), tile)
                 self.assertEqual((made["problem"]["dtype"], made["problem"]["dtype_d"], made["chosen"].split()[0]), ("f8e4m3", "f32", "reference_gemm"))
                 self.assertTrue(self.json("explain", *line)["results"][0]["from_store"])
-        self.assertEqual(len(self.json("cache", "list", "--store", "s.db")["results"]), 4)
+        self.assertEqual(len(self.json("store", "list", "--store", "s.db")["results"]), 4)
 
     def test_a_factor_for_each_block(self):
         line = ["--m", "64", "--k", "64", "--n", "8", "--block", "16x8", "--dtype", "i8", "--budget", "0.05"]
@@ -56,7 +56,7 @@ class Scaled(CliTest):
             made = self.json("tune", *DIMS, "--dtype", "i8", "--scale-b", tile, "--budget", "0.05", "--store", "s.db")["results"][0]["problem"]
             self.write("list.json", json.dumps([made]))
             self.assertEqual(self.json("tune", "--from", "list.json", "--budget", "0.05")["results"][0]["problem"]["scale_b"], made["scale_b"])
-        said = self.cli("cache", "list", "--store", "s.db").stdout
+        said = self.cli("store", "list", "--store", "s.db").stdout
         for tile in ("b=1xall", "b=allx4", "b=allxall", "b=4x4"):
             self.assertIn(tile, said)
 
@@ -78,15 +78,15 @@ class Scaled(CliTest):
     def check_refused(self, name):
         """By both commands that cast what a file holds."""
         self.assertIn("i8 holds -128 to 127", self.cli("convert", name, "a.npy", "--dtype", "i8", code=3).stderr)
-        self.assertIn("i8 holds -128 to 127", self.cli("run", name, name, "--op", "gemm", "-o", "d.npy", "--dtype", "i8", code=3).stderr)
+        self.assertIn("i8 holds -128 to 127", self.cli("compute", name, name, "--op", "gemm", "-o", "d.npy", "--dtype", "i8", code=3).stderr)
 
     def test_run_takes_one_type(self):
         """What the second file holds is not rounded to the first one's type in silence."""
         self.write_array("b.npy", [[0.5] * 4] * 4)
         self.cli("convert", ROOT / "tests/data/io/i1.npy", "a.npy")
-        self.assertIn("b.npy: holds f64, and a.npy i8: say which with --dtype", self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", code=3).stderr)
-        self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "f32", "--budget", "0.05")
-        self.cli("run", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "i8", "--budget", "0.05")
+        self.assertIn("b.npy: holds f64, and a.npy i8: say which with --dtype", self.cli("compute", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", code=3).stderr)
+        self.cli("compute", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "f32", "--budget", "0.05")
+        self.cli("compute", "a.npy", "b.npy", "--op", "gemm", "-o", "d.npy", "--dtype", "i8", "--budget", "0.05")
 
     def test_lists_of_problems(self):
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "col"}]')
@@ -113,4 +113,4 @@ class Scaled(CliTest):
             with self.subTest(words=words):
                 self.assertIn(said, self.cli("tune", *DIMS, "--dtype", "f8e4m3", *words, code=code).stderr)
         self.assertIn("this version scales f8e4m3, f8e5m2 and i8", self.cli("tune", *DIMS, "--scale-a", "row", code=4).stderr)
-        self.assertIn("takes no scale factors", self.cli("run", "a.npy", "b.npy", "-o", "d.npy", "--scale-a", "row", code=2).stderr)
+        self.assertIn("takes no scale factors", self.cli("compute", "a.npy", "b.npy", "-o", "d.npy", "--scale-a", "row", code=2).stderr)

@@ -42,15 +42,15 @@ TUNED = ["--m", "64", "--k", "64", "--block", "16", "--density", "0.3", "--budge
 COMMANDS = {
     "tune": (["tune", *TUNED, "--n", "8"], []),
     "bench": (["bench", *TUNED, "--n", "8", "--json", "out.json"], ["out.json"]),
-    "run": (["run", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference,spmm_portable"], ["d.npy"]),
+    "run": (["compute", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference,spmm_portable"], ["d.npy"]),
     "search": (["tune", *TUNED, "--n", "8", "--effort", "estimate", "--only", "reference"], []),
     "convert": (["convert", "a.mtx", "c.safetensors", "--block", "16"], ["c.safetensors"]),
     "convert-text": (["convert", "a.safetensors", "c.mtx"], ["c.mtx"]),
     "inspect": (["inspect", "a.mtx", "--json", "out.json", "--spy", "out.svg"], ["out.json", "out.svg"]),
-    "list": (["cache", "list", "--json", "out.json"], ["out.json"]),
-    "export": (["cache", "export", "e.json"], ["e.json"]),
-    "import": (["cache", "import", "old.json"], []),
-    "verify": (["cache", "verify"], []),
+    "list": (["store", "list", "--json", "out.json"], ["out.json"]),
+    "export": (["store", "export", "e.json"], ["e.json"]),
+    "import": (["store", "import", "old.json"], []),
+    "verify": (["store", "verify"], []),
 }
 WITHOUT_STORE = ("convert", "convert-text", "inspect")
 EXACT = ("c.safetensors", "c.mtx", "e.json", "out.svg")  # the same bytes on every run; the others hold measured times or are compared as arrays
@@ -74,7 +74,7 @@ class Trial:
     def run(self, arguments, threads=1, vendors=False, **env):
         """Its exit code (None: it hung) and what it said."""
         libraries = {"SPARSEK_BLIS": "none", "SPARSEK_MKL": "none", "SPARSEK_ONEDNN": "none"} if threads > 1 else {"SPARSEK_BLIS": "none"} if vendors else NO_LIBRARIES  # BLIS ends the process where memory fails
-        command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "cache") else [self.program, *arguments, "-q"]
+        command = [self.program, *arguments, "--threads", str(threads), "-q"] if arguments[0] not in ("convert", "inspect", "store") else [self.program, *arguments, "-q"]
         try:
             done = subprocess.run(command, cwd=self.folder, env={**self.env, **libraries, **env}, capture_output=True, encoding="utf-8", errors="replace",
                                   timeout=600, stdin=subprocess.DEVNULL)
@@ -98,8 +98,8 @@ def make_template(trial, template):
              ["gen", "uniform", "--m", "64", "--k", "8", "--block", "1", "--density", "1", "-o", "b.safetensors"],
              ["convert", "b.safetensors", "b.npy", "--to", "dense"],
              *(["tune", *TUNED, "--n", str(n), "--store", "s.db"] for n in (1, 2, 3)),
-             ["cache", "export", "old.json", "--store", "s.db"],
-             ["run", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
+             ["store", "export", "old.json", "--store", "s.db"],
+             ["compute", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
     for step in steps:
         done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, **NO_LIBRARIES}, capture_output=True, text=True)
         if done.returncode != 0:

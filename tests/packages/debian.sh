@@ -46,7 +46,7 @@ checked "$packages/user/build/through-cmake"
 
 # The program; a page of it and of each of its commands; completions where the shells look; the prover where the library looks.
 "$tree/usr/bin/sparsek" --version | grep -qF "$version"
-for command in info bench tune explain run inspect convert gen check regret cache; do
+for command in info bench tune explain compute inspect convert gen check regret store; do
     gzip -cd "$tree/usr/share/man/man1/sparsek-$command.1.gz" | grep -qi "sparsek.*$command" || { echo "debian: no page of sparsek $command"; exit 1; }
 done
 for file in bin/sparsek libexec/sparsek/sparsek-prover share/man/man1/sparsek.1.gz share/bash-completion/completions/sparsek \

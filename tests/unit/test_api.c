@@ -673,6 +673,37 @@ static void interrupted(void **state)
     fixture_close(&f);
 }
 
+/* One call is cancelled, and no other: neither its neighbour's nor the next one. */
+static void cancelled(void **state)
+{
+    (void)state;
+    fixture f;
+    fixture_open(&f, &in_memory);
+    volatile int cancel = 1;
+    spk_tune_options options = quick;
+    spk_plan *plan = NULL;
+    spk_report *report = NULL;
+    options.cancel = &cancel;
+    assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &f.problem, &options, &plan), SPK_ERR_INTERRUPTED);
+    assert_null(plan);
+    assert_non_null(strstr(spk_last_error(f.context), "interrupted"));
+    assert_int_equal(spk_tune(f.context, f.pattern, &f.problem, &options, &report), SPK_ERR_INTERRUPTED);
+    spk_report_destroy(&report);
+    assert_int_equal(spk_race_kernels(f.context, f.pattern, &f.problem, &options, NULL, &report), SPK_ERR_INTERRUPTED);
+    spk_report_destroy(&report);
+    float d[ROWS * N];
+    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = f.values, .b = f.b, .d = d, .alpha = 1};
+    assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &options), SPK_ERR_INTERRUPTED);
+    assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &quick), SPK_OK);
+    /* what is known needs no tuning, whatever would cancel it: the same plan, found by the same bytes */
+    assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &options), SPK_OK);
+    cancel = 0;
+    options.fresh = 1;
+    assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &f.problem, &options, &plan), SPK_OK);
+    spk_plan_destroy(&plan);
+    fixture_close(&f);
+}
+
 /* A thousand fresh patterns of one class: tuned once. */
 static void fresh_patterns_of_a_known_class(void **state)
 {
@@ -725,6 +756,7 @@ int main(void)
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(empty_problems),
         cmocka_unit_test(interrupted),
+        cmocka_unit_test(cancelled),
         cmocka_unit_test(fresh_patterns_of_a_known_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

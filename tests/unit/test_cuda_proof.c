@@ -126,13 +126,14 @@ static int open_files(void)
 }
 
 static atomic_int interrupted;
+static const spk_stop stop = {.all = &interrupted};
 
 static void prepare(void)
 {
     const int files = open_files();
     for (int i = 0; i < COUNT; i++)
         list[i] = (spk_prepared){.kernel = &kernel, .params.v = {i}, .status = SPK_ERR_IO, .why = "as it was"};
-    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_OK);
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &stop) == SPK_OK);
     CHECK(open_files() == files);
     CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD); /* nobody is left */
 }
@@ -317,7 +318,7 @@ static void body_problem_refused(void)
     setenv("DOUBLE_BEGIN", "echo 'refused argument: keys = 3'; exit 3", 1);
     for (int k = 0; k < COUNT; k++)
         list[k] = (spk_prepared){.kernel = &kernel, .params.v = {k}};
-    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_ERR_INTERNAL);
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &stop) == SPK_ERR_INTERNAL);
     CHECK(strstr(spk_error_last(), "proved with is refused: argument: keys = 3") != NULL);
     CHECK(starts() == 1);
     do_deed("", "");
@@ -476,7 +477,7 @@ static void body_no_compiler(void)
     setenv("SPARSEK_NVRTC", "none", 1);
     for (int i = 0; i < COUNT; i++)
         list[i] = (spk_prepared){.kernel = i == ODD ? &compiled : &kernel, .params.v = {i}, .status = SPK_ERR_IO, .why = "as it was"};
-    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &interrupted) == SPK_OK);
+    CHECK(spk_cuda_prepare(device, &problem, list, COUNT, &stop) == SPK_OK);
     for (int i = 0; i < COUNT; i++)
         check_one(i, i == ODD ? SPK_ERR_UNAVAILABLE : SPK_OK, i == ODD ? "NVRTC, which compiles device programs, was not found" : "");
 }
@@ -533,7 +534,7 @@ static void body_no_process(void)
     CHECK(setrlimit(RLIMIT_NOFILE, &none) == 0);
     for (int i = 0; i < COUNT; i++)
         list[i] = (spk_prepared){.kernel = &kernel, .params.v = {i}};
-    const spk_status status = spk_cuda_prepare(device, &problem, list, COUNT, &interrupted);
+    const spk_status status = spk_cuda_prepare(device, &problem, list, COUNT, &stop);
     CHECK(setrlimit(RLIMIT_NOFILE, &files) == 0 && close(taken) == 0);
     CHECK(status == SPK_OK);
     check_none("the job for the prover cannot be written: Too many open files", "it was not proved");

@@ -47,12 +47,12 @@ static bool proof_stands(const spk_device *device, const char *name)
 }
 
 /* Takes as long as the test says, or until it is interrupted. */
-static spk_status prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+static spk_status prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
     (void)device, (void)problem;
-    while (atomic_load(&may_prepare) == 0 && (interrupted == NULL || atomic_load(interrupted) == 0))
+    while (atomic_load(&may_prepare) == 0 && !spk_stop_asked(stop))
         pause_ms();
-    if (interrupted != NULL && atomic_load(interrupted) != 0)
+    if (spk_stop_asked(stop))
         atomic_fetch_add(&stopped, 1);
     for (int i = 0; i < count; i++)
         if (refused_row != NULL && strcmp(list[i].kernel->name, refused_row) == 0) {

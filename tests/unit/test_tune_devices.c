@@ -64,10 +64,9 @@ static void noise_is_doubled_there(void **state)
 /* A device that prepares: what it refuses is not run; what it does not know of is not tried. */
 static int waves, prepared_count;
 
-static spk_status refuse_the_second(spk_device *device, const spk_problem *problem, spk_prepared *list, int count,
-                                    const atomic_int *interrupted)
+static spk_status refuse_the_second(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
-    (void)device, (void)problem, (void)interrupted;
+    (void)device, (void)problem, (void)stop;
     waves++;
     for (int i = 0; i < count; i++, prepared_count++)
         if (strcmp(list[i].kernel->name, "fake1") == 0) {
@@ -100,10 +99,9 @@ static void refused_ones_are_out(void **state)
 /* Three rows of eight candidates: only the promising are prepared, two of each row at least, in one call; the others say why not. */
 static int prepared_of[FAKES], told_programs;
 
-static spk_status count_prepared(spk_device *device, const spk_problem *problem, spk_prepared *list, int count,
-                                 const atomic_int *interrupted)
+static spk_status count_prepared(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
-    (void)device, (void)problem, (void)interrupted;
+    (void)device, (void)problem, (void)stop;
     waves++;
     for (int i = 0; i < count; i++)
         prepared_of[fake_number(list[i].kernel)]++;

@@ -366,7 +366,7 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
     b->tuner = (spk_tuner){.mem = &spk_mem_system,
                            .device = &b->device,
                            .store = b->store,
-                           .interrupted = &fake_interrupted,
+                           .stop = {.all = &fake_interrupted},
                            .log = count_warning,
                            .log_user = &b->warnings,
                            .table = table,

@@ -24,9 +24,9 @@ static spk_proof look(spk_device *device, const spk_problem *problem, const spk_
     return record[fake_number(kernel)];
 }
 
-static spk_status prove(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+static spk_status prove(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
-    (void)device, (void)problem, (void)interrupted;
+    (void)device, (void)problem, (void)stop;
     for (int i = 0; i < count; i++) {
         const int row = fake_number(list[i].kernel);
         proved_now += record[row] == SPK_PROOF_NONE;
@@ -306,10 +306,9 @@ static void the_second_candidate(void **state)
 }
 
 /* An interruption says nothing of a candidate. */
-static spk_status interrupted_prove(spk_device *device, const spk_problem *problem, spk_prepared *list, int count,
-                                    const atomic_int *interrupted)
+static spk_status interrupted_prove(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
-    (void)device, (void)problem, (void)interrupted;
+    (void)device, (void)problem, (void)stop;
     for (int i = 0; i < count; i++)
         list[i].status = SPK_ERR_INTERRUPTED;
     return SPK_OK;

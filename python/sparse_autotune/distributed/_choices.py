@@ -16,10 +16,10 @@ _PROGRAM = pathlib.Path(__file__).parent.with_name("sparsek")
 
 
 def _cache(action: str, text: str | None) -> str:
-    """sparsek cache, on this process's store."""
+    """sparsek store, on this process's store."""
     store = _options.get_options().store
     named = [] if store is None else ["--store", os.fspath(store)]
-    done = subprocess.run([_PROGRAM, "cache", action, "-", "-q", *named], input=text, capture_output=True, text=True, check=False)
+    done = subprocess.run([_PROGRAM, "store", action, "-", "-q", *named], input=text, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         if action == "export" and "does not exist" in done.stderr:  # nothing was tuned yet
             return ""

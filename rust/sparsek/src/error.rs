@@ -33,7 +33,7 @@ pub enum ErrorKind {
     NoCandidate,
     /// The store does not know this class of problems, and tuning was forbidden.
     UnknownClass,
-    /// [`Context::interrupt`](crate::Context::interrupt) was called.
+    /// [`Context::interrupt`](crate::Context::interrupt) was called, or [`Cancel::cancel`](crate::Cancel::cancel).
     Interrupted,
     /// The disk is full.
     NoSpace,

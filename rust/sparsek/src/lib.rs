@@ -77,7 +77,7 @@ pub use report::{Candidate, CandidateStatus, KernelKind, Provisional, Report};
 pub use sddmm::{Sddmm, SddmmArgs, SddmmPlan, SddmmPointers};
 pub use sparsek_sys as sys;
 pub use spmm::{Spmm, SpmmArgs, SpmmPlan, SpmmPointers};
-pub use tune::{Race, TuneOptions};
+pub use tune::{Cancel, Race, TuneOptions};
 pub use types::{Activation, Bias, Dtype, Element, Index, Layout, Product, version, version_number};
 
 /// The README's program compiles and runs.

@@ -4,6 +4,8 @@ use crate::sys;
 use crate::types::sized;
 use std::ffi::CString;
 use std::ptr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
 /// How a kernel is chosen. The default: from the store, else measured for up to two seconds on a CPU, five on a GPU.
@@ -26,12 +28,57 @@ pub struct TuneOptions {
     exclude: Option<String>,
     choice: Option<String>,
     seed: u64,
+    cancel: Option<Cancel>,
 }
 
-/// The library's options with the texts they point to.
+/// The library's options with what they point to.
 pub(crate) struct RawTune {
     pub raw: sys::spk_tune_options,
     _texts: [Option<CString>; 3],
+    _cancel: Option<Cancel>,
+}
+
+/// Ends the tuning of the calls whose options have it ([`TuneOptions::cancel`]), and of no others; from any thread. Clones are the same one.
+///
+/// ```
+/// let cancel = sparsek::Cancel::new();
+/// let options = sparsek::TuneOptions::new().cancel(&cancel);
+/// std::thread::spawn(move || cancel.cancel()).join().unwrap();
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicI32>);
+
+impl Cancel {
+    /// One that was not asked to cancel anything yet.
+    ///
+    /// ```
+    /// assert!(!sparsek::Cancel::new().is_cancelled());
+    /// ```
+    pub fn new() -> Cancel {
+        Cancel::default()
+    }
+
+    /// Tuning ends at the next sample, where it keeps what was measured; its call fails with
+    /// [`ErrorKind::Interrupted`](crate::ErrorKind::Interrupted), and so does each later one that would tune.
+    ///
+    /// ```
+    /// let cancel = sparsek::Cancel::new();
+    /// cancel.cancel();
+    /// assert!(cancel.is_cancelled());
+    /// ```
+    pub fn cancel(&self) {
+        self.0.store(1, Ordering::Relaxed);
+    }
+
+    /// Whether [`Cancel::cancel`] was called.
+    ///
+    /// ```
+    /// assert!(!sparsek::Cancel::new().is_cancelled());
+    /// ```
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
+    }
 }
 
 impl TuneOptions {
@@ -212,6 +259,18 @@ impl TuneOptions {
         self
     }
 
+    /// What may cancel the calls that take these options.
+    ///
+    /// ```
+    /// let cancel = sparsek::Cancel::new();
+    /// let options = sparsek::TuneOptions::new().cancel(&cancel);
+    /// # let _ = options;
+    /// ```
+    pub fn cancel(mut self, cancel: &Cancel) -> Self {
+        self.cancel = Some(cancel.clone());
+        self
+    }
+
     pub(crate) fn to_raw(&self) -> Result<RawTune> {
         let text = |name: &str, value: &Option<String>| value.as_ref().map(|v| c_text(name, v.as_str())).transpose();
         let texts = [text("only", &self.only)?, text("exclude", &self.exclude)?, text("choice", &self.choice)?];
@@ -225,7 +284,8 @@ impl TuneOptions {
         raw.fresh = self.fresh.into();
         (raw.only, raw.exclude, raw.choice) = (only, exclude, choice);
         raw.seed = self.seed;
-        Ok(RawTune { raw, _texts: texts })
+        raw.cancel = self.cancel.as_ref().map_or(ptr::null(), |cancel| cancel.0.as_ptr().cast_const());
+        Ok(RawTune { raw, _texts: texts, _cancel: self.cancel.clone() })
     }
 }
 

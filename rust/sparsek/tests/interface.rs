@@ -1,6 +1,6 @@
 //! Callbacks, interruption, and what can be printed.
 use sparsek::{
-    Attention, Context, DeviceBuffer, ErrorKind, Gemm, Matrix, Pattern, Provisional, Race, Sddmm, SddmmArgs, Spmm,
+    Attention, Cancel, Context, DeviceBuffer, ErrorKind, Gemm, Matrix, Pattern, Provisional, Race, Sddmm, SddmmArgs, Spmm,
     SpmmArgs, TuneOptions,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -40,6 +40,25 @@ fn interrupted_tuning_tells_what_it_measured() {
     assert!(whole.chosen().is_some());
     assert!(pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &few().only("?")).unwrap_err().partial_report().is_none());
     *handle.lock().unwrap() = None; // the context has the callback, and the callback the context
+}
+
+#[test]
+fn one_tuning_is_cancelled_and_no_other() {
+    let cancel = Cancel::new();
+    let (in_callback, calls) = (cancel.clone(), AtomicUsize::new(0));
+    let context = Context::builder().store_in_memory().threads(1).progress(move |_, _, _| {
+        if calls.fetch_add(1, Ordering::Relaxed) == 3 {
+            in_callback.cancel();
+        }
+    });
+    let pattern = diagonal(&context.build().unwrap());
+    let patient = few().budget(Duration::from_secs(30)).cancel(&cancel);
+    let error = pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &patient).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Interrupted);
+    assert_eq!(error.partial_report().unwrap().provisional, Some(Provisional::Interrupted));
+    assert!(cancel.is_cancelled());
+    assert!(pattern.plan_spmm::<f32, f32>(&Spmm::new(8), &patient).is_err()); // still cancelled
+    assert!(pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &few()).unwrap().chosen().is_some());
 }
 
 #[test]

@@ -76,7 +76,7 @@ static spk_status prove_now(const spk_tuner *tuner, const spk_problem *problem, 
 {
     spk_prepared one = {.kernel = kernel, .params = *params, .elsewhere = elsewhere};
     const double begun = spk_now_us();
-    const spk_status status = tuner->device->backend->prepare(tuner->device, problem, &one, 1, tuner->interrupted);
+    const spk_status status = tuner->device->backend->prepare(tuner->device, problem, &one, 1, &tuner->stop);
     if (status == SPK_ERR_INTERRUPTED || (status == SPK_OK && one.status == SPK_ERR_INTERRUPTED))
         return spk_fail(SPK_ERR_INTERRUPTED, "interrupted while a candidate was proved");
     if (status == SPK_ERR_INTERNAL) /* it was asked wrongly: no word about the candidate */

@@ -25,7 +25,7 @@ static const double tie = 0.01, noisy_tie = 0.02; /* differences that do not mat
 
 bool spk_interrupted(const spk_tuner *tuner)
 {
-    return tuner->interrupted != NULL && atomic_load_explicit(tuner->interrupted, memory_order_relaxed) != 0;
+    return spk_stop_asked(&tuner->stop);
 }
 
 bool spk_is_busy(const spk_tuner *tuner)

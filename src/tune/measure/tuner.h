@@ -2,9 +2,8 @@
 #ifndef SPK_TUNE_MEASURE_TUNER_H
 #define SPK_TUNE_MEASURE_TUNER_H
 
-#include <stdatomic.h>
-
 #include "base/load.h"
+#include "base/stop.h"
 #include "registry/registry.h"
 #include "store/store.h"
 
@@ -12,7 +11,7 @@ typedef struct spk_tuner {
     const spk_mem *mem;
     spk_device *device;
     spk_store *store;
-    const atomic_int *interrupted; /* non-zero: stop at the next sample */
+    spk_stop stop; /* at the next sample */
     spk_log log;
     void *log_user;
     spk_progress progress;

@@ -48,7 +48,7 @@ static spk_status prepare(spk_search *search, spk_contender **list, int count)
     for (int i = 0; i < count; i++)
         answers[i] = (spk_prepared){.kernel = list[i]->kernel, .params = list[i]->params};
     show_progress(search, list, count);
-    spk_status status = device->backend->prepare(device, search->problem, answers, count, tuner->interrupted);
+    spk_status status = device->backend->prepare(device, search->problem, answers, count, &tuner->stop);
     for (int i = 0; status == SPK_OK && i < count; i++) {
         list[i]->prepared = answers[i].status != SPK_ERR_INTERRUPTED;
         if (answers[i].status != SPK_OK && list[i]->prepared)

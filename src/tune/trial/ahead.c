@@ -102,7 +102,7 @@ static void leave_list(const spk_ahead *a)
  * thread puts there may be recorded into a graph. Where there is no memory for it nothing is compared. */
 static void compare_all(spk_ahead *a)
 {
-    const spk_tuner tuner = {.mem = &a->mem, .device = a->device, .interrupted = &a->interrupted};
+    const spk_tuner tuner = {.mem = &a->mem, .device = a->device, .stop = {.all = &a->interrupted}};
     const bool held = spk_measuring_begin(&tuner, INFINITY);
     if (!held)
         return; /* interrupted */
@@ -127,7 +127,7 @@ static void *work(void *job)
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LEAST_PRIORITY); /* of this thread, and of all that it starts */
     if (backend->captures_spare != NULL)
         (void)backend->captures_spare(a->device); /* for as long as the thread lives */
-    const spk_status status = backend->prepare(a->device, &a->problem, a->list, a->count, &a->interrupted);
+    const spk_status status = backend->prepare(a->device, &a->problem, a->list, a->count, &(spk_stop){.all = &a->interrupted});
     for (int i = 0; status != SPK_OK && i < a->count; i++)
         a->list[i].status = status;
     if (atomic_load(&a->interrupted) == 0)

@@ -15,11 +15,6 @@
 
 enum { MOST_STARTS = 12 };
 
-static bool stopped(const spk_proving *p)
-{
-    return p->interrupted != NULL && atomic_load_explicit(p->interrupted, memory_order_relaxed) != 0;
-}
-
 /* One prover's work; returns as spk_proof_follow does. */
 static int prove_from(spk_proving *p, const char *program, int at, bool *go_on)
 {
@@ -44,14 +39,14 @@ static void prove(spk_proving *p, const char *program)
 {
     int at = 0;
     bool go_on = true;
-    for (int starts = 0; at < p->count && go_on && starts < MOST_STARTS && !stopped(p); starts++) {
+    for (int starts = 0; at < p->count && go_on && starts < MOST_STARTS && !spk_stop_asked(p->stop); starts++) {
         const int before = at;
         at = prove_from(p, program, at, &go_on);
         go_on = go_on && at > before;
     }
     for (int i = at; i < p->count; i++) {
         spk_prepared *candidate = &p->list[p->todo[i]];
-        if (stopped(p))
+        if (spk_stop_asked(p->stop))
             spk_proof_say(candidate, SPK_ERR_INTERRUPTED, "%s", "interrupted before it was proved");
         else if (candidate->status == SPK_OK)
             spk_proof_unanswered(candidate, "%s", "it was not proved: the prover ended before it");
@@ -90,8 +85,7 @@ static spk_status make_room(const spk_mem *mem, size_t count, preparing *r)
 }
 
 /* Compiles what is to be compiled and is not out; what fails is out. */
-static spk_status compile(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, preparing *r,
-                          const atomic_int *interrupted)
+static spk_status compile(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, preparing *r, const spk_stop *stop)
 {
     int builds = 0;
     for (int i = 0; i < count; i++) {
@@ -102,7 +96,7 @@ static spk_status compile(spk_device *device, const spk_problem *problem, spk_pr
     }
     spk_status status = SPK_OK;
     if (builds > 0)
-        status = spk_cuda_compile_all(&device->mem, spk_cuda_of(device)->arch, r->builds, builds, 0, r->statuses, r->whys, interrupted);
+        status = spk_cuda_compile_all(&device->mem, spk_cuda_of(device)->arch, r->builds, builds, 0, r->statuses, r->whys, stop);
     if (status != SPK_OK && status != SPK_ERR_UNAVAILABLE)
         return status;
     for (int b = 0; status != SPK_OK && b < builds; b++) { /* no compiler: libraries may do without */
@@ -188,7 +182,7 @@ static spk_status prove_todo(spk_proving *p, const char *program, char (*keys)[S
                : spk_fail(SPK_ERR_INTERNAL, "the problem that kernels are proved with is refused: %s", p->refused);
 }
 
-spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted)
+spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop)
 {
     preparing r = {0};
     char program[PATH_MAX], why[200];
@@ -199,10 +193,10 @@ spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_
         refuse_unproved(device, list, r.todo, todo, why);
         todo = 0;
     }
-    SPK_GOTO(compile(device, problem, list, count, &r, interrupted));
+    SPK_GOTO(compile(device, problem, list, count, &r, stop));
     todo = still_to_do(list, r.todo, todo);
     if (todo > 0) {
-        spk_proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .interrupted = interrupted};
+        spk_proving p = {.device = device, .problem = problem, .list = list, .todo = r.todo, .count = todo, .stop = stop};
         SPK_GOTO(prove_todo(&p, program, r.keys));
     }
 done:

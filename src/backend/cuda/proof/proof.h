@@ -5,7 +5,7 @@
 #include "backend/cuda/cuda.h"
 
 /* spk_backend.prepare: compiles the candidates' programs on all host cores and proves those that have no proof yet. */
-spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const atomic_int *interrupted);
+spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop);
 
 /* spk_backend.proof: from the record, of what this process has seen from memory; where there is no prover, what committed runs proved is
  * good. */

@@ -145,7 +145,7 @@ int spk_proof_follow(spk_proving *p, spk_prover *prover, int from, bool *go_on)
         spk_prepared *candidate = &p->list[p->todo[at]];
         int index;
         const char *text;
-        const spk_answer answer = spk_prover_line(prover, end_us, p->interrupted, line);
+        const spk_answer answer = spk_prover_line(prover, end_us, p->stop, line);
         if (answer == SPK_ANSWER_STOPPED)
             return at;
         if (answer != SPK_ANSWER_LINE)

@@ -240,12 +240,12 @@ static bool has_ended(const spk_prover *p)
     return result == 0 ? info.si_pid != 0 : errno == ECHILD; /* ECHILD: the host program has had it waited for */
 }
 
-spk_answer spk_prover_line(spk_prover *p, double end_us, const atomic_int *interrupted, char line[SPK_PROVER_LINE_BYTES])
+spk_answer spk_prover_line(spk_prover *p, double end_us, const spk_stop *stop, char line[SPK_PROVER_LINE_BYTES])
 {
     for (;;) {
         if (take_line(p, line))
             return SPK_ANSWER_LINE;
-        if (interrupted != NULL && atomic_load_explicit(interrupted, memory_order_relaxed) != 0)
+        if (spk_stop_asked(stop))
             return SPK_ANSWER_STOPPED;
         struct pollfd ready = {.fd = p->answers, .events = POLLIN};
         const bool late = spk_now_us() > end_us, ended = has_ended(p);

@@ -3,12 +3,12 @@
 #ifndef SPK_BACKEND_CUDA_PROVER_H
 #define SPK_BACKEND_CUDA_PROVER_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 #include "base/status.h"
+#include "base/stop.h"
 
 enum { SPK_PROVER_LINE_BYTES = 512 };
 
@@ -31,7 +31,7 @@ spk_status spk_prover_start(const char *program, int job, spk_prover *prover);
 
 /* The next line without its end (cut where it is too long), unless the clock (spk_now_us) passes end_us first. SPK_ANSWER_END: the program
  * has ended and all that it said is read, whoever still holds its standard output. */
-spk_answer spk_prover_line(spk_prover *prover, double end_us, const atomic_int *interrupted, char line[SPK_PROVER_LINE_BYTES]);
+spk_answer spk_prover_line(spk_prover *prover, double end_us, const spk_stop *stop, char line[SPK_PROVER_LINE_BYTES]);
 
 /* After SPK_ANSWER_END: whether somebody else ended it (a signal such as those of the terminal, of a supervisor or of the system short of
  * memory). */

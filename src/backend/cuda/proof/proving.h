@@ -11,7 +11,7 @@ typedef struct spk_proving {
     spk_prepared *list;
     int *todo; /* indices into list of candidates without proof */
     int count;
-    const atomic_int *interrupted;
+    const spk_stop *stop;
     double late_us;    /* spent so far on answers that never came */
     char refused[200]; /* why the prover does not take the problem itself, which says nothing of a candidate; "": it takes it */
 } spk_proving;

@@ -15,7 +15,7 @@ typedef struct work {
     int count;
     spk_status *statuses;
     char (*whys)[200];
-    const atomic_int *interrupted;
+    const spk_stop *stop;
     atomic_int next;
 } work;
 
@@ -23,7 +23,7 @@ static spk_status compile_one(const work *all, int i)
 {
     void *cubin = NULL;
     size_t bytes = 0;
-    if (all->interrupted != NULL && atomic_load(all->interrupted) != 0)
+    if (spk_stop_asked(all->stop))
         return spk_fail(SPK_ERR_INTERRUPTED, "interrupted before it was compiled");
     SPK_TRY(spk_cuda_compile(all->mem, &all->builds[i], all->arch, &cubin, &bytes, NULL));
     spk_free(all->mem, cubin);
@@ -48,10 +48,10 @@ static int processors(void)
 }
 
 spk_status spk_cuda_compile_all(const spk_mem *mem, const char *arch, const spk_build *builds, int count, int threads, spk_status *statuses,
-                                char (*whys)[200], const atomic_int *interrupted)
+                                char (*whys)[200], const spk_stop *stop)
 {
     SPK_TRY(spk_cuda_nvrtc_open(NULL, 0)); /* one message rather than one for each */
-    work all = {.mem = mem, .arch = arch, .builds = builds, .count = count, .statuses = statuses, .whys = whys, .interrupted = interrupted};
+    work all = {.mem = mem, .arch = arch, .builds = builds, .count = count, .statuses = statuses, .whys = whys, .stop = stop};
     pthread_t ids[MOST_THREADS];
     pthread_attr_t attributes;
     int begun = 0;

@@ -1,4 +1,4 @@
-/* sparsek cache: looks at the store and moves it about. */
+/* sparsek store: looks at the store and moves it about. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -317,9 +317,9 @@ static int check_operands(const cli *app, const args *a)
     return EXIT_DONE;
 }
 
-int cmd_cache(cli *app, int argc, char **argv)
+int cmd_store(cli *app, int argc, char **argv)
 {
-    args a = {.command = "cache",
+    args a = {.command = "store",
               .synopsis = "path|list|export FILE|import FILE|merge FILE|verify|clear [options]",
               .about = about,
               .min_operands = 1,
@@ -327,7 +327,7 @@ int cmd_cache(cli *app, int argc, char **argv)
     a.often = "store json";
     a.operand_kind = ARGS_CHOICE;
     a.operand_values = "path|list|export|import|merge|verify|clear";
-    a.examples = "sparsek cache list\nsparsek cache export choices.json\n";
+    a.examples = "sparsek store list\nsparsek store export choices.json\n";
     a.operand_names = "an action: path, list, export, import, merge, verify or clear";
     int long_form = 0;
     const args_option listed[] = {{"long", 0, ARGS_FLAG, &long_form, NULL, 0, 0, "list: each class with its key, as the store has it"}};
@@ -338,7 +338,7 @@ int cmd_cache(cli *app, int argc, char **argv)
         return code;
     code = check_operands(app, &a);
     if (code == EXIT_DONE && long_form && strcmp(a.operands[0], "list") != 0)
-        code = cli_fail(app, EXIT_USAGE, "--long is for 'cache list'");
+        code = cli_fail(app, EXIT_USAGE, "--long is for 'store list'");
     if (code == EXIT_DONE)
         code = cli_open(app);
     if (code)

@@ -1,4 +1,4 @@
-/* sparsek run: computes on files, written like the inputs. */
+/* sparsek compute: computes on files, written like the inputs. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,10 +77,10 @@ static const char *why_unknown(const char *option)
         if (strcmp(settings_at(i)->option, option) != 0 || kind == SPK_FIELD_PART || kind == SPK_FIELD_DTYPE)
             continue;
         if (kind == SPK_FIELD_LAYOUT || kind == SPK_FIELD_BLOCK_LAYOUT || kind == SPK_FIELD_LD)
-            return "'run' reads the inputs from files, and lays them as it needs them";
+            return "'compute' reads the inputs from files, and lays them as it needs them";
         if (kind == SPK_FIELD_SCALE)
-            return "'run' takes no scale factors";
-        return "'run' computes one item of one head, whole, from files; a mask is the blocks of --at FILE";
+            return "'compute' takes no scale factors";
+        return "'compute' computes one item of one head, whole, from files; a mask is the blocks of --at FILE";
     }
     return NULL;
 }
@@ -366,9 +366,9 @@ static int execute(cli *app, const run_flags *f, const args *a)
     return code;
 }
 
-int cmd_run(cli *app, int argc, char **argv)
+int cmd_compute(cli *app, int argc, char **argv)
 {
-    args a = {.command = "run",
+    args a = {.command = "compute",
               .synopsis = "A B -o D [options]",
               .about = about,
               .min_operands = fewest_inputs(),
@@ -376,9 +376,9 @@ int cmd_run(cli *app, int argc, char **argv)
               .operand_names = "A and B"};
     a.often = "out block trans-a alpha c beta activation choice";
     a.operand_kind = ARGS_MATRIX;
-    a.examples = "sparsek run a.safetensors b.npy -o d.npy\n"
-                 "sparsek run matrix.mtx b.npy -o d.npy --block 3 --alpha 2 --c c.npy --beta -1 --activation relu\n"
-                 "sparsek run x.npy y.npy --op sddmm --at a.safetensors -o d.safetensors\n";
+    a.examples = "sparsek compute a.safetensors b.npy -o d.npy\n"
+                 "sparsek compute matrix.mtx b.npy -o d.npy --block 3 --alpha 2 --c c.npy --beta -1 --activation relu\n"
+                 "sparsek compute x.npy y.npy --op sddmm --at a.safetensors -o d.safetensors\n";
     run_flags f;
     int code = parse(app, &f, &a, argc, argv);
     if (code == ARGS_GO)
