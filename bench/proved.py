@@ -4,7 +4,7 @@
     bench/proved.py run OUT.json [--op spmm|sddmm|gemm|attention|attention_backward] [--program build/release/sparsek] [--device cuda:0] [--seconds 300]
                                                     prove the candidates of every row over a list of problems, and export what came of it
     bench/proved.py export CACHE_FOLDER OUT.json    what an earlier run left in $SPARSEK_CACHE_DIR
-    bench/proved.py table [--check]                 src/backend/cuda/proof/proved.def from the committed runs named *proved*; --check: fail where it is another
+    bench/proved.py table [--check]                 src/backend/cuda/proof/proof_table.def from the committed runs named *proved*; --check: fail where it is another
     bench/proved.py dead [--check]                  which entries of the table stand for nothing any more, and what the cards of share/bundle.db lack: an own
                                                     row without a live proof, a chosen candidate without one; --check: fail where a card lacks something
     bench/proved.py again OUT.json [--program build/release/sparsek] [--device cuda:0] [--seconds 500] [--jobs 6]
@@ -37,7 +37,7 @@ from carry.comparison import split_choice
 from live_proofs import Trouble
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-TABLE = ROOT / "src" / "backend" / "cuda" / "proof" / "proved.def"
+TABLE = ROOT / "src" / "backend" / "cuda" / "proof" / "proof_table.def"
 RESULTS = ROOT / "bench" / "results"
 BUNDLE = ROOT / "share" / "bundle.db"
 PROGRAM = str(ROOT / "build" / "release" / "sparsek")

@@ -141,8 +141,8 @@ def renamed(copy):
         {
             "cuda/device/common/number.cuh": "cuda/device/elements.cuh",
             "cpu/kernels/vectors/vector.h": "cpu/kernels/lanes.h",
-            "cuda/plan/launch.c": "cuda/plan/start.c",
-            "cuda/plan/launch.h": "cuda/plan/start.h",
+            "cuda/host/frame/launch.c": "cuda/host/frame/start.c",
+            "cuda/host/frame/launch.h": "cuda/host/frame/start.h",
             "cuda/kernels/gemm_sm90_wgmma.cu": "cuda/kernels/gemm_wide.cu",
             "cuda/helpers/copy_lines.cu": "cuda/helpers/lines.cu",
         },
@@ -165,9 +165,9 @@ def moved(copy):
 def ordered(copy):
     """A definition goes behind the next one."""
     copy.replace("cpu/kernels/spmm/tile_real_row.h", "static bool applicable(", "static int first_of_all(int x)\n{\n    return x;\n}\n\nstatic bool applicable(")
-    text = (copy.root / "backend/cuda/plan/launch.c").read_text()
+    text = (copy.root / "backend/cuda/host/frame/launch.c").read_text()
     functions = re.findall(r"^(?:static )?[a-z_0-9 ]+ \*?\w+\([^;{}]*\)\n\{\n.*?^\}\n", text, re.MULTILINE | re.DOTALL)
-    copy.replace("cuda/plan/launch.c", functions[-2] + "\n" + functions[-1], functions[-1] + "\n" + functions[-2])
+    copy.replace("cuda/host/frame/launch.c", functions[-2] + "\n" + functions[-1], functions[-1] + "\n" + functions[-2])
 
 
 def unused(copy):
@@ -187,7 +187,7 @@ def unused(copy):
         HEAD,
         "#if BATCHED\n#define NOBODY 12\nstatic inline int nobodys(int x)\n{\n    return x + NOBODY;\n}\n#endif\n;\nstatic_assert(sizeof(int) == 4);\n" + HEAD,
     )
-    copy.replace("cuda/plan/launch.h", "#ifndef SPK_BACKEND_CUDA_PLAN_LAUNCH_H\n#define SPK_BACKEND_CUDA_PLAN_LAUNCH_H\n", "#pragma once\n#if 1\n")
+    copy.replace("cuda/host/frame/launch.h", "#ifndef SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_H\n#define SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_H\n", "#pragma once\n#if 1\n")
 
 
 def models(copy):

@@ -16,8 +16,8 @@ CONSTANTS = [
         "blis gemm_avx2 gemm_avx512 gemm_narrow_avx2 gemm_narrow_avx512 gemm_neon gemm_portable libxsmm mkl mkl_bsr onednn openblas sddmm_avx2 sddmm_avx512 "
         "sddmm_neon sddmm_portable spmm_f64_avx2 spmm_f64_avx512 spmm_f64_neon spmm_portable",
     ),
-    ("cuda/plan/warp_mma.c", "WARP_MMA_MOST_WARPS = 8", "WARP_MMA_MOST_WARPS = 4", "gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma"),
-    ("cuda/plan/cut.c", "t->clusters * 2 +", "t->clusters * 3 +", "spmm_sm90_wgmma"),
+    ("cuda/host/tiles/warp_mma.c", "WARP_MMA_MOST_WARPS = 8", "WARP_MMA_MOST_WARPS = 4", "gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma"),
+    ("cuda/host/schedule/cluster_cut.c", "t->clusters * 2 +", "t->clusters * 3 +", "spmm_sm90_wgmma"),
     ("cuda/device/mma/simt.cuh", "#define LANE (16", "#define LANE (8", "gemm_cuda_simt sddmm_cuda_simt spmm_cuda_simt"),
     ("cuda/device/epilogue/cluster.cuh", "threadIdx.x * 16, barrier", "threadIdx.x * 8, barrier", "spmm_sm90_wgmma"),
     ("cuda/device/epilogue/sddmm_store.cuh", "count / 16; i++", "count / 8; i++", "sddmm_sm90_wgmma"),
@@ -45,7 +45,7 @@ WHOLE = "bool spk_sm90_b_whole(const spk_problem *problem)\n{"
 BUILD = '    spk_build_begin(build, "spmm_sm90_wgmma.cu"'
 HEAD = "template <int DTYPE> struct element_of;"
 SIZE = "    const int size = (int)(GROUP_AXIS"
-SM90, WGMMA, PROBLEM = "cuda/plan/sm90.c", "cuda/kernels/spmm_sm90_wgmma.c", "cuda/device/common/problem.cuh"
+SM90, WGMMA, PROBLEM = "cuda/host/tiles/sm90.c", "cuda/kernels/spmm_sm90_wgmma.c", "cuda/device/common/problem.cuh"
 SEEN = {
     "the number behind a name that only open conditions mention": ([], [(PROBLEM, "#define RELU 1", "#define RELU 5")], "spmm_sm90_wgmma"),
     "two names that exchange their numbers": (
@@ -87,7 +87,7 @@ SEEN = {
     "an object of another source": (
         [
             (SM90, "", "\nconst struct sm90_limits spk_sm90_limits = {256};\n"),
-            ("cuda/plan/sm90.h", "", "extern const struct sm90_limits {\n    int most;\n} spk_sm90_limits;\n"),
+            ("cuda/host/tiles/sm90.h", "", "extern const struct sm90_limits {\n    int most;\n} spk_sm90_limits;\n"),
             (WGMMA, BUILD, "    problem += spk_sm90_limits.most;\n" + BUILD),
         ],
         [(SM90, "{256}", "{512}")],
@@ -96,7 +96,7 @@ SEEN = {
     "a function of another source behind a macro": (
         [
             (SM90, "", "\nSPK_COLD(noinline) int spk_sm90_extra(int x)\n{\n    return x + 256;\n}\n"),
-            ("cuda/plan/sm90.h", "", "int spk_sm90_extra(int x);\n"),
+            ("cuda/host/tiles/sm90.h", "", "int spk_sm90_extra(int x);\n"),
             (WGMMA, BUILD, "    problem += spk_sm90_extra(1);\n" + BUILD),
         ],
         [(SM90, "x + 256", "x + 512")],
@@ -109,10 +109,10 @@ SEEN = {
     ),
     "a packed struct": (
         [
-            ("cuda/plan/sm90.h", "", "typedef struct __attribute__((packed)) {\n    int most[4];\n} quad_x;\n"),
+            ("cuda/host/tiles/sm90.h", "", "typedef struct __attribute__((packed)) {\n    int most[4];\n} quad_x;\n"),
             (SM90, WHOLE, WHOLE + "\n    problem += sizeof(quad_x);"),
         ],
-        [("cuda/plan/sm90.h", "int most[4]", "int most[8]")],
+        [("cuda/host/tiles/sm90.h", "int most[4]", "int most[8]")],
         "spmm_sm90_groups",
     ),
     "a name pasted to nothing": (
@@ -147,7 +147,7 @@ SEEN = {
         [("cpu/kernels/spmm/spmm_f32_avx2.c", "abort();", "exit(1);")],
         "spmm_f32_avx2",
     ),
-    "assembly between functions": ([], [("cuda/plan/launch.c", "", '\n__asm__(".globl spk_x\\nspk_x: ret\\n");\n')], "spmm_sm90_wgmma"),
+    "assembly between functions": ([], [("cuda/host/frame/launch.c", "", '\n__asm__(".globl spk_x\\nspk_x: ret\\n");\n')], "spmm_sm90_wgmma"),
     "the place of a pragma": (
         [("cpu/kernels/spmm/spmm_f32_avx2.c", "", '\n#pragma GCC optimize("fast-math")\n')],
         [

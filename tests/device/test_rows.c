@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/plan/index.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/frame/launch.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {

@@ -4,7 +4,7 @@
 
 #include "job.h"
 #include "backend/cuda/proof/proof.h"
-#include "backend/cuda/proof/proving.h"
+#include "backend/cuda/proof/proof_parts.h"
 
 enum { CANDIDATES = 4, MOST_ANSWERS = 1 << 15 };
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "backend/cuda/proof/proved.h"
+#include "backend/cuda/proof/proof_table.h"
 #include "registry/registry.h"
 
 /* Every candidate of this build counts as proved on the double: the committed table is of the sources that a device has seen. */

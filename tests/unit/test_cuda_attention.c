@@ -10,9 +10,9 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/plan/attention.h"
-#include "backend/cuda/plan/attention_backward_order.h"
-#include "backend/cuda/plan/attention_order.h"
+#include "backend/cuda/host/attention/attention.h"
+#include "backend/cuda/host/attention/attention_backward_order.h"
+#include "backend/cuda/host/attention/attention_order.h"
 #include "base/rng.h"
 #include "op/attention/attention.h"
 #include "registry/registry.h"

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "api/scratch.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "base/clock.h"
 #include "cuda_double.h"
 #include "nvml_double.h"

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/plan/groups.h"
-#include "backend/cuda/plan/schedule.h"
+#include "backend/cuda/host/groups/group_lists.h"
+#include "backend/cuda/host/schedule/schedule.h"
 #include "base/rng.h"
 
 typedef struct shape {

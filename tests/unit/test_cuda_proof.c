@@ -24,7 +24,7 @@
 #include "backend/cuda/runtime/cubins.h"
 #include "backend/cuda/proof/proof.h"
 #include "backend/cuda/proof/proof_store.h"
-#include "backend/cuda/proof/proved.h"
+#include "backend/cuda/proof/proof_table.h"
 #include "backend/cuda/proof/prover.h"
 #include "base/clock.h"
 #include "registry/registry.h"

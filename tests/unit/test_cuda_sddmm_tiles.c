@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/plan/sddmm_tiles.h"
+#include "backend/cuda/host/tiles/sddmm_tiles.h"
 #include "base/rng.h"
 
 typedef struct shape {

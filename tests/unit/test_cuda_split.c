@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "backend/cuda/device/copy/gather.h"
-#include "backend/cuda/plan/cut.h"
-#include "backend/cuda/plan/pieces.h"
+#include "backend/cuda/host/schedule/cluster_cut.h"
+#include "backend/cuda/host/schedule/long_rows.h"
 #include "base/rng.h"
 
 enum { MOST_ROWS = 200, MOST_TILES = MOST_ROWS * 2 * 9 };

@@ -1,9 +1,9 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
-#include "backend/cuda/plan/index.h"
+#include "backend/cuda/host/frame/index.h"
 #include "backend/cuda/runtime/program.h"
 #include "backend/cuda/proof/proof.h"
 #include "backend/cuda/proof/proof_store.h"
-#include "backend/cuda/proof/proved.h"
+#include "backend/cuda/proof/proof_table.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "backend/cuda/watch.h"
 

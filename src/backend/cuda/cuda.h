@@ -1,4 +1,4 @@
-/* What the parts of the CUDA backend share: the device, its memory, device programs. What kernels need beside it: plan/. */
+/* What the parts of the CUDA backend share: the device, its memory, device programs. What kernels need beside it: host/. */
 #ifndef SPK_BACKEND_CUDA_CUDA_H
 #define SPK_BACKEND_CUDA_CUDA_H
 
@@ -38,7 +38,7 @@ typedef struct spk_cuda {
     int64_t l2_bytes;
     int shared_bytes;                               /* that one block may ask for */
     int shared_processor_bytes;                     /* of a multiprocessor */
-    struct spk_cuda_shared_indices *shared_indices; /* plan/index.c */
+    struct spk_cuda_shared_indices *shared_indices; /* host/frame/index.c */
     struct spk_cuda_deferrals *deferrals;           /* deferred.c; NULL before the first */
     pthread_mutex_t deferrals_lock;
     struct spk_cuda_programs *programs;   /* program.c */

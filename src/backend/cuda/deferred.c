@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/check_indices.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "matrix/check.h"
 
 enum { PAGE_SLOTS = 256, MOST_GRID = 1024, PIECE_ALIGNMENT = 256, POOL_KEEPS_BYTES = 4, PINNED_PORTABLE = 1 };

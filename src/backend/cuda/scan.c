@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "backend/cuda/helpers/gather_lines.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/launch.h"
 
 enum { SCAN_THREADS = 256, MOST_BLOCKS = 2048 };
 

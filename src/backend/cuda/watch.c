@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "backend/cuda/cuda.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/watch.h"
 
 static const long long delay_ns = 20000; /* most runs are launched by then */

@@ -4,10 +4,10 @@
 #include <limits.h>
 #include <math.h>
 
-#include "backend/cuda/plan/attention_backward.h"
-#include "backend/cuda/plan/attention_tiles.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/attention/attention_backward.h"
+#include "backend/cuda/host/attention/attention_tiles.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "op/attention_backward/operands.h"
 
 #define TUNED(params, name) SPK_TUNED(attention_backward_sm80, params, name)

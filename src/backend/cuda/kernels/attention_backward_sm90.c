@@ -6,12 +6,12 @@
 
 #include "backend/cuda/helpers/attention_delta.h"
 #include "backend/cuda/helpers/attention_grad_q.h"
-#include "backend/cuda/plan/attention_backward.h"
-#include "backend/cuda/plan/attention_backward_order.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/launch.h"
-#include "backend/cuda/plan/launch_together.h"
-#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/host/attention/attention_backward.h"
+#include "backend/cuda/host/attention/attention_backward_order.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/launch.h"
+#include "backend/cuda/host/frame/launch_together.h"
+#include "backend/cuda/host/tiles/sm90.h"
 #include "op/attention_backward/operands.h"
 
 #define TUNED(params, name) SPK_TUNED(attention_backward_sm90, params, name)

@@ -1,7 +1,7 @@
 /* attention_simt: host side. */
 #include "backend/cuda/kernels/attention_simt.h"
 
-#include "backend/cuda/plan/attention_tiles.h"
+#include "backend/cuda/host/attention/attention_tiles.h"
 #include "op/attention/attention.h"
 
 #define TUNED(params, name) SPK_TUNED(attention_simt, params, name)

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "backend/cuda/plan/attention_tiles.h"
-#include "backend/cuda/plan/build.h"
+#include "backend/cuda/host/attention/attention_tiles.h"
+#include "backend/cuda/host/frame/build.h"
 #include "op/attention/attention.h"
 
 #define TUNED(params, name) SPK_TUNED(attention_sm80, params, name)

@@ -8,10 +8,10 @@
 #include "backend/cuda/helpers/attention_longest.h"
 #include "backend/cuda/helpers/attention_merge.h"
 #include "backend/cuda/model/attention_sm90.h"
-#include "backend/cuda/plan/attention.h"
-#include "backend/cuda/plan/attention_order.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/host/attention/attention.h"
+#include "backend/cuda/host/attention/attention_order.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/tiles/sm90.h"
 #include "op/attention/attention.h"
 
 #define TUNED(params, name) SPK_TUNED(attention_sm90, params, name)

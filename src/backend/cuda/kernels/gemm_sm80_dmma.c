@@ -1,7 +1,7 @@
 /* gemm_sm80_dmma: host side. */
 #include "backend/cuda/kernels/gemm_sm80_dmma.h"
-#include "backend/cuda/plan/dense_tiles.h"
-#include "backend/cuda/plan/warp_mma.h"
+#include "backend/cuda/host/tiles/dense_tiles.h"
+#include "backend/cuda/host/tiles/warp_mma.h"
 
 enum { SUMS = 2048 }; /* of a warp: 64 a thread */
 

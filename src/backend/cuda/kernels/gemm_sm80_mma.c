@@ -1,7 +1,7 @@
 /* gemm_sm80_mma: host side. */
 #include "backend/cuda/kernels/gemm_sm80_mma.h"
-#include "backend/cuda/plan/dense_tiles.h"
-#include "backend/cuda/plan/warp_mma.h"
+#include "backend/cuda/host/tiles/dense_tiles.h"
+#include "backend/cuda/host/tiles/warp_mma.h"
 
 enum { SUMS = 4096, MOST_TF32 = 64 }; /* SUMS: of a warp, 128 a thread; MOST_TF32: of a thread */
 

@@ -5,9 +5,9 @@
 #include <math.h>
 
 #include "backend/cuda/helpers/copy_lines.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/index.h"
-#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/tiles/sm90.h"
 
 #define TUNED(params, name) SPK_TUNED(gemm_sm90_wgmma, params, name)
 

@@ -3,9 +3,9 @@
 
 #include <limits.h>
 
-#include "backend/cuda/plan/attention_backward.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/attention/attention_backward.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "op/attention_backward/operands.h"
 
 enum { MOST_BLOCKS = 132 * 16 };

@@ -1,7 +1,7 @@
 /* sddmm_sm80_mma: host side. */
 #include "backend/cuda/kernels/sddmm_sm80_mma.h"
-#include "backend/cuda/plan/sddmm_gather.h"
-#include "backend/cuda/plan/warp_mma.h"
+#include "backend/cuda/host/tiles/sddmm_gather.h"
+#include "backend/cuda/host/tiles/warp_mma.h"
 
 enum { HALF_SUMS = 2048, WIDE_SUMS = 1024 }; /* of a warp */
 

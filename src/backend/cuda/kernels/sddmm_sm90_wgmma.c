@@ -3,10 +3,10 @@
 
 #include "backend/cuda/helpers/list_tiles.h"
 #include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/index.h"
-#include "backend/cuda/plan/sddmm.h"
-#include "backend/cuda/plan/sddmm_tiles.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/tiles/sddmm.h"
+#include "backend/cuda/host/tiles/sddmm_tiles.h"
 
 enum { LEAST_STEPS = 4, MOST_CELL = 64, MOST_LIST_BLOCKS = 1024, LIST_END_BYTES = 16 };
 

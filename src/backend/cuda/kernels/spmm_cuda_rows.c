@@ -1,6 +1,6 @@
 /* spmm_cuda_rows: host side. */
 #include "backend/cuda/kernels/spmm_cuda_rows.h"
-#include "backend/cuda/plan/gather.h"
+#include "backend/cuda/host/tiles/gather.h"
 
 enum {
     MOST_BLOCK_ROWS = 32,

@@ -2,8 +2,8 @@
 #include <math.h>
 
 #include "backend/cuda/kernels/spmm_sm80_direct.h"
-#include "backend/cuda/plan/gather.h"
-#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/host/tiles/gather.h"
+#include "backend/cuda/host/tiles/sm90.h"
 
 enum { MOST_SUMS = 128, MOST_WIDE = 8 }; /* columns times tiles of a warp; warps of a thread block where they are more than half of it */
 

@@ -1,7 +1,7 @@
 /* spmm_sm80_warp: host side. */
 #include "backend/cuda/kernels/spmm_sm80_warp.h"
-#include "backend/cuda/plan/gather.h"
-#include "backend/cuda/plan/sm90.h"
+#include "backend/cuda/host/tiles/gather.h"
+#include "backend/cuda/host/tiles/sm90.h"
 
 enum { MOST_SUMS = 64 }; /* of a thread, in 4 bytes */
 

@@ -2,10 +2,10 @@
 #include <limits.h>
 
 #include "backend/cuda/kernels/spmm_sm90_groups.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/groups.h"
-#include "backend/cuda/plan/index.h"
-#include "backend/cuda/plan/schedule.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/groups/group_lists.h"
+#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/schedule/schedule.h"
 
 enum { MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/log/hopper-spmm.md) */ };
 

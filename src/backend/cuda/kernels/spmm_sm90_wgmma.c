@@ -2,11 +2,11 @@
 #include <limits.h>
 
 #include "backend/cuda/kernels/spmm_sm90_wgmma.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/cut.h"
-#include "backend/cuda/plan/index.h"
-#include "backend/cuda/plan/sm90.h"
-#include "backend/cuda/plan/turns.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/schedule/cluster_cut.h"
+#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/tiles/sm90.h"
+#include "backend/cuda/host/schedule/row_period.h"
 
 enum { MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TILES = 64, ATTRIBUTE_CLUSTER_DIMENSION = 4 };
 

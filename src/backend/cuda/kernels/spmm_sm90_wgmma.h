@@ -11,9 +11,9 @@
  *   BN CONSUMERS CTAS      columns of a tile, multiplying warpgroups, blocks on a multiprocessor
  *   EDGE_K                 columns of the last block column that exist, 0: all
  *   B_WHOLE                1: one three-dimensional box brings a tile of B (row-major, N % 64 == 0)
- *   SPLIT                  blocks of a cluster, which share the tiles of long rows (plan/split.h lists who computes what); 1: no clusters
- *   CUT                    1: of two blocks, between which one tile is cut (plan/cut.h)
- *   PINGPONG               1: two warpgroups with tiles of their own, of which one stores while the other multiplies; 0: they share one */
+ *   SPLIT                  blocks of a cluster, which share the tiles of long rows (host/schedule/cluster_split.h lists who computes what);
+ * 1: no clusters CUT                    1: of two blocks, between which one tile is cut (host/schedule/cluster_cut.h) PINGPONG 1: two
+ * warpgroups with tiles of their own, of which one stores while the other multiplies; 0: they share one */
 #define WGMMA_CONSTANTS(C)    \
     C(BLOCK_ROWS, block_rows) \
     C(BLOCK_COLS, block_cols) \

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "backend/cuda/plan/attention.h"
+#include "backend/cuda/host/attention/attention.h"
 
 enum { ROWS = 64 };
 

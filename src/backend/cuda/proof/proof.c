@@ -9,8 +9,8 @@
 
 #include "backend/cuda/runtime/program.h"
 #include "backend/cuda/proof/proof_store.h"
-#include "backend/cuda/proof/proved.h"
-#include "backend/cuda/proof/proving.h"
+#include "backend/cuda/proof/proof_table.h"
+#include "backend/cuda/proof/proof_parts.h"
 #include "base/c_locale.h"
 
 enum { MOST_STARTS = 12 };
@@ -148,7 +148,7 @@ static void refuse_unproved(spk_device *device, spk_prepared *list, const int *t
 }
 
 /* Keeps what the prover found out. Where it found out nothing, since other processes keep the device or its memory, what committed runs
- * proved (proved.def) may run, in this process alone. */
+ * proved (proof_table.def) may run, in this process alone. */
 static void conclude(spk_device *device, spk_prepared *candidate, const char *key)
 {
     if (candidate->unanswered && spk_proved_elsewhere(device, candidate->kernel, &candidate->params)) {

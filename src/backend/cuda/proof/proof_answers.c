@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "backend/cuda/proof/proof.h"
-#include "backend/cuda/proof/proving.h"
+#include "backend/cuda/proof/proof_parts.h"
 #include "base/c_locale.h"
 #include "base/clock.h"
 

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "backend/cuda/proof/proof_job.h"
-#include "backend/cuda/proof/proving.h"
+#include "backend/cuda/proof/proof_parts.h"
 #include "op/operation.h"
 
 static bool write_bytes(int file, const void *bytes, size_t count)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "backend/cuda/proof/proof.h"
-#include "backend/cuda/proof/proving.h"
+#include "backend/cuda/proof/proof_parts.h"
 #include "op/part.h"
 
 static double most_bytes = 1 << 30; /* of all operands: what a caller's own leave free on any GPU */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/block_pointers.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/vendor/vendor.h"
 
 typedef void *blas_handle;

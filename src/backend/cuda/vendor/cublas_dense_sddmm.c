@@ -3,9 +3,9 @@
 #include <float.h>
 
 #include "backend/cuda/helpers/gather_dense.h"
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/launch.h"
-#include "backend/cuda/plan/sddmm.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/launch.h"
+#include "backend/cuda/host/tiles/sddmm.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"
 

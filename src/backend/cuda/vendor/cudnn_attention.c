@@ -3,7 +3,7 @@
 #include <limits.h>
 #include <math.h>
 
-#include "backend/cuda/plan/attention.h"
+#include "backend/cuda/host/attention/attention.h"
 #include "backend/cuda/vendor/cudnn.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "op/attention/attention.h"

@@ -3,7 +3,7 @@
 #include <float.h>
 #include <math.h>
 
-#include "backend/cuda/plan/attention.h"
+#include "backend/cuda/host/attention/attention.h"
 #include "backend/cuda/vendor/cudnn.h"
 #include "op/attention/attention.h"
 

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_VENDOR_VENDOR_H
 #define SPK_BACKEND_CUDA_VENDOR_VENDOR_H
 
-#include "backend/cuda/plan/index.h"
+#include "backend/cuda/host/frame/index.h"
 
 /* ------------------------------------------------------------------------------------------------ libraries (library.c) */
 
@@ -36,7 +36,7 @@ bool spk_nvml_disturbed(const spk_device *device);
 /* The clock of the multiprocessors and the power at one of the last samples, or now. 0: unknown. */
 void spk_nvml_facts(spk_device *device, double *clock_mhz, double *power_w);
 
-/* ------------------------------------------------------------------------------------------------ around a product (around.c) */
+/* ------------------------------------------------------------------------------------------------ around a product (library_epilogue.c) */
 
 /* A product that a library writes either straight to D or, where more than alpha and beta is asked for, to an array of its own in D's
  * layout, which a program of ours then takes through the epilogue. */

@@ -1,5 +1,5 @@
 /* Attention in tiles of queries, a thread block each, whose keys come step by step: what both sides know. The programs' side is
- * attention_tiles.cuh, the host's plan/attention_tiles.h. */
+ * attention_tiles.cuh, the host's host/attention/attention_tiles.h. */
 #ifndef SPK_CUDA_ATTENTION_TILES_H
 #define SPK_CUDA_ATTENTION_TILES_H
 

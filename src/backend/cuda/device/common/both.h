@@ -16,7 +16,7 @@ typedef uint64_t spk_u64;
 #endif
 
 /* A kernel's constants are a list in its header, #define NAME_CONSTANTS(C) C(BLOCK_ROWS, block_rows) C(...): the host fills a struct of the
- * members and passes each as -DBLOCK_ROWS=.. (plan/build.h), device code makes the same struct of them again. */
+ * members and passes each as -DBLOCK_ROWS=.. (host/frame/build.h), device code makes the same struct of them again. */
 #define SPK_CONSTANT_MEMBER(NAME, member) int member;
 #define SPK_CONSTANT_VALUE(NAME, member) NAME,
 

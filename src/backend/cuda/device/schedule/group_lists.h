@@ -1,6 +1,6 @@
-/* The lists of row groups, as the host writes them (plan/groups.c) and spmm_sm90_groups reads them. A stage is some slots, a column of the
- * union each; a slot has 1 + rows words: its block column (negative: none), and where each of the group's block rows has its block
- * (negative: it has none there). */
+/* The lists of row groups, as the host writes them (host/groups/group_lists.c) and spmm_sm90_groups reads them. A stage is some slots, a
+ * column of the union each; a slot has 1 + rows words: its block column (negative: none), and where each of the group's block rows has its
+ * block (negative: it has none there). */
 #ifndef SPK_CUDA_GROUP_LISTS_H
 #define SPK_CUDA_GROUP_LISTS_H
 

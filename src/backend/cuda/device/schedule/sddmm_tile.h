@@ -1,5 +1,5 @@
-/* The tiles of sddmm_sm90_wgmma, as the host (plan/sddmm_tiles.c) or list_tiles.cu writes them and the program reads them: so many words a
- * tile. First where the second window begins, in cells; then the cells' rows and columns, in cells, negative: none; then of each
+/* The tiles of sddmm_sm90_wgmma, as the host (host/tiles/sddmm_tiles.c) or list_tiles.cu writes them and the program reads them: so many
+ * words a tile. First where the second window begins, in cells; then the cells' rows and columns, in cells, negative: none; then of each
  * warpgroup's cells the block that it lies in, negative: it is not stored. */
 #ifndef SPK_CUDA_SDDMM_TILE_H
 #define SPK_CUDA_SDDMM_TILE_H

@@ -1,6 +1,6 @@
 /* axpy_f32_cuda: D = alpha X + Y in float32 on a GPU. Bound: memory. */
-#include "backend/cuda/plan/build.h"
-#include "backend/cuda/plan/launch.h"
+#include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/launch.h"
 #include "op/axpy/operands.h"
 
 enum { MOST_BLOCKS = 1 << 20 };
