@@ -21,8 +21,15 @@ matrix/io
 op
 backend
 kernel
-backend/cpu backend/cuda
-backend/cpu/kernels/attention backend/cpu/kernels/gemm backend/cpu/kernels/sddmm backend/cpu/kernels/spmm
+backend/cpu backend/cuda/device
+backend/cpu/kernels/attention backend/cpu/kernels/gemm backend/cpu/kernels/sddmm backend/cpu/kernels/spmm backend/cuda/runtime backend/cuda/helpers
+backend/cuda/proof backend/cuda/host/frame
+backend/cuda/host/schedule
+backend/cuda/host/groups backend/cuda/host/attention
+backend/cuda/host/tiles backend/cuda/model
+backend/cuda/vendor
+backend/cuda/kernels backend/cuda/timing
+backend/cuda
 registry
 store
 tune/measure
@@ -44,10 +51,13 @@ commands
 """
 
 # What sources outside of src/ may include of it, and compile. The public headers are for all.
-OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda", "python/src": "", "examples": ""}
+OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda/proof", "python/src": "", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.
 GENERATED = {"embedded.c": "backend/cuda"}
+
+# What the host and the device program of one row derive alike, or a table of rows, is for all who know of the device.
+COMMON = re.compile(r"backend/cuda/(kernels/\w+\.h|kernels\.def)")
 
 # By the folder that a house is: its rooms with their floors, and the target of the build that compiles it.
 HOUSES = {"src": (LIBRARY, "sparsek_objects"), "cli": (COMMAND_LINE, "sparsek_cli")}
@@ -63,12 +73,21 @@ def room_of(house, file):
     """Of a path relative to the house, None where no room holds it."""
     if house == "src" and file in GENERATED:
         return GENERATED[file]
+    if house == "src" and COMMON.fullmatch(file):
+        return "backend/cuda/device"
     folders = [str(folder) for folder in pathlib.PurePosixPath(file).parents]
     return next((folder for folder in folders if (house, folder) in FLOOR), None)
 
 
+def device_of(room):
+    """"cuda" of backend/cuda/runtime; None of what is of no device."""
+    found = re.match(r"backend/(\w+)", room)
+    return found and found.group(1)
+
+
 def may_use(house, room, other):
-    return room == other or FLOOR[house, other] < FLOOR[house, room]
+    devices = {device_of(room), device_of(other)} - {None}
+    return room == other or (FLOOR[house, other] < FLOOR[house, room] and len(devices) < 2)
 
 
 def includes(path):
@@ -194,6 +213,10 @@ def test():
         ({}, []),
         ({"src/kernel/up.c": '#include "backend/cpu/c.h"\n'}, ["kernel includes backend/cpu/c.h of backend/cpu"]),
         ({"src/backend/cuda/across.h": '#include "backend/cpu/c.h"\n'}, ["backend/cuda includes backend/cpu/c.h of backend/cpu"]),
+        ({"src/backend/cuda/runtime/across.h": '#include "backend/cpu/c.h"\n'}, ["backend/cuda/runtime includes backend/cpu/c.h of backend/cpu"]),
+        ({"src/backend/cuda/runtime/up.h": '#include "backend/cuda/proof/p.h"\n', "src/backend/cuda/proof/p.h": "int p;\n"},
+         ["backend/cuda/runtime includes backend/cuda/proof/p.h of backend/cuda/proof"]),
+        ({"src/backend/cuda/kernels/k.h": "int k;\n", "src/backend/cuda/model/down.c": '#include "backend/cuda/kernels/k.h"\n'}, []),
         ({"src/op/sum/up.h": '#include "backend/cpu/c.h"\n'}, ["op includes backend/cpu/c.h of backend/cpu"]),
         ({"src/matrix/up.c": "int b(void);\nint up(void)\n{\n    return b();\n}\n"}, ["matrix uses b of api/b.c (api)"]),
         ({"src/backend/cuda/across.c": "extern int c_data;\nint *across = &c_data;\n", "src/backend/cpu/c.c": "int c_data = 1;\n"},

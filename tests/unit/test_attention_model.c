@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "op/attention/attention.h"
 #include "registry/registry.h"
 

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/host/groups/group_lists.h"
+#include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/host/schedule/schedule.h"
 #include "base/rng.h"
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "base/rng.h"
 #include "registry/registry.h"
 #include "op/product.h"

@@ -11,7 +11,7 @@
 #include <sqlite3.h>
 #include <zlib.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/runtime/program.h"
 #include "backend/cuda/runtime/shipped.h"
 #include "backend/cuda/runtime/source.h"

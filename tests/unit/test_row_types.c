@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "api/context.h"
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "matrix/matrix.h"
 #include "registry/registry.h"
 #include "type/type.h"

@@ -1,22 +1,25 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
+#include "backend/cuda/host/frame/check_args.h"
+#include "backend/cuda/host/frame/deferred.h"
 #include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/frame/scan.h"
+#include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/program.h"
+#include "backend/cuda/timing/time_runs.h"
+#include "backend/cuda/timing/watch.h"
 #include "backend/cuda/proof/proof.h"
 #include "backend/cuda/proof/proof_store.h"
 #include "backend/cuda/proof/proof_table.h"
 #include "backend/cuda/vendor/vendor.h"
-#include "backend/cuda/watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/environment.h"
 #include "base/processors.h"
 
-enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1, CAPTURE_RELAXED = 2 };
+enum { MOST_DEVICES = 64, STREAM_NON_BLOCKING = 1 };
 enum { /* CUdevice_attribute */
        CLOCK_KHZ = 13,
        PROCESSORS = 16,
@@ -29,65 +32,10 @@ enum { /* CUdevice_attribute */
        SHARED_BLOCK_BYTES = 97
 };
 static const double default_watchdog_s = 20;
-static const double spin_us = 200; /* of waiting without sleep: most runs are shorter */
 
 static atomic_int lost_devices[MOST_DEVICES];
 
-/* ------------------------------------------------------------------------------------------------ errors and waiting */
-
-static spk_status refuse_lost(const spk_cuda *cuda)
-{
-    return spk_fail(SPK_ERR_UNAVAILABLE, "cuda:%d is lost to this process: a kernel %s; start a new process", cuda->ordinal,
-                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end"
-                                                                                : "died and took the device's context with it");
-}
-
-static bool is_lost(const spk_cuda *cuda)
-{
-    return atomic_load_explicit(cuda->lost, memory_order_relaxed) != 0;
-}
-
-spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call)
-{
-    spk_cuda *cuda = spk_cuda_of(device);
-    if (spk_cuda_is_sticky(result))
-        atomic_store(cuda->lost, 1);
-    return spk_cuda_try(cuda->driver, result, call);
-}
-
-spk_status spk_cuda_enter(const spk_device *device, spk_cuda_scope *scope)
-{
-    const spk_cuda *cuda = spk_cuda_of(device);
-    CUcontext current = NULL;
-    *scope = (spk_cuda_scope){.driver = cuda->driver};
-    if (is_lost(cuda))
-        return refuse_lost(cuda);
-    SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->context_current(&current), "cuCtxGetCurrent"));
-    if (current == cuda->context)
-        return SPK_OK;
-    SPK_TRY(spk_cuda_check(device, cuda->driver->context_push(cuda->context), "cuCtxPushCurrent"));
-    scope->pushed = 1;
-    return SPK_OK;
-}
-
-void spk_cuda_leave(spk_cuda_scope *scope)
-{
-    CUcontext context;
-    if (scope->pushed)
-        scope->driver->context_pop(&context);
-    scope->pushed = 0;
-}
-
-int spk_cuda_capture_relax(const spk_cuda *cuda)
-{
-    int mode = CAPTURE_RELAXED;
-    return cuda->driver->capture_mode(&mode) == CUDA_SUCCESS_ ? mode : CAPTURE_RELAXED;
-}
-
-void spk_cuda_capture_restore(const spk_cuda *cuda, int mode)
-{
-    cuda->driver->capture_mode(&mode);
-}
+/* ------------------------------------------------------------------------------------------------ streams */
 
 static int cuda_captures_spare(const spk_device *device)
 {
@@ -99,148 +47,13 @@ static void cuda_captures_restore(const spk_device *device, int mode)
     spk_cuda_capture_restore(spk_cuda_of(device), mode);
 }
 
-static spk_status wait_for(const spk_device *device, CUstream stream)
-{
-    spk_cuda *cuda = spk_cuda_of(device);
-    double start = spk_now_us();
-    for (;;) {
-        CUresult result = cuda->driver->stream_query(stream);
-        if (result != CUDA_ERROR_NOT_READY_)
-            return spk_cuda_check(device, result, "cuStreamQuery");
-        double waited = spk_now_us() - start;
-        if (waited > cuda->watchdog_s * 1e6) {
-            atomic_store(cuda->lost, 2);
-            return spk_fail(SPK_ERR_INTERNAL,
-                            "the device did not finish within %.3g s: a kernel hangs, and cuda:%d is lost to this process",
-                            cuda->watchdog_s, cuda->ordinal);
-        }
-        if (waited > spin_us)
-            nanosleep(&(struct timespec){.tv_nsec = waited > 1e5 ? 1000000 : 20000}, NULL);
-    }
-}
-
-spk_status spk_cuda_wait(const spk_device *device)
-{
-    return wait_for(device, spk_cuda_of(device)->stream);
-}
-
 static spk_status cuda_synchronize(spk_device *device, void *stream)
 {
     spk_cuda_scope scope;
     SPK_TRY(spk_cuda_enter(device, &scope));
-    spk_status status = wait_for(device, (CUstream)stream);
+    spk_status status = spk_cuda_wait_for(device, (CUstream)stream);
     spk_cuda_leave(&scope);
     return status;
-}
-
-/* ------------------------------------------------------------------------------------------------ memory */
-
-static spk_status allocate_here(spk_device *device, size_t bytes, void **memory)
-{
-    const spk_cuda *cuda = spk_cuda_of(device);
-    CUdeviceptr made = 0;
-    CUresult result = cuda->driver->memory_allocate(&made, bytes > 0 ? bytes : 1);
-    if (result == CUDA_ERROR_OUT_OF_MEMORY_) {
-        size_t free_bytes = 0, total_bytes = 0;
-        cuda->driver->memory_info(&free_bytes, &total_bytes);
-        return spk_fail(SPK_ERR_OUT_OF_MEMORY, "cuda:%d has no %zu bytes for the asking: %zu of %zu bytes are free", cuda->ordinal, bytes,
-                        free_bytes, total_bytes);
-    }
-    SPK_TRY(spk_cuda_check(device, result, "cuMemAlloc"));
-    *memory = (void *)(uintptr_t)made; /* aligned to 256 bytes, as the driver promises */
-    return SPK_OK;
-}
-
-static spk_status cuda_allocate(spk_device *device, size_t bytes, void **memory)
-{
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(device, &scope));
-    int mode = spk_cuda_capture_relax(spk_cuda_of(device));
-    spk_status status = allocate_here(device, bytes, memory);
-    spk_cuda_capture_restore(spk_cuda_of(device), mode);
-    spk_cuda_leave(&scope);
-    return status;
-}
-
-/* Whatever the present message is, it survives: memory is released on the way out of failures. */
-static void cuda_release(spk_device *device, void *memory)
-{
-    spk_cuda *cuda = spk_cuda_of(device);
-    spk_cuda_scope scope;
-    if (memory == NULL || is_lost(cuda) || spk_cuda_enter(device, &scope) != SPK_OK)
-        return; /* a lost device: its memory goes with the process */
-    int mode = spk_cuda_capture_relax(cuda);
-    cuda->driver->memory_release((CUdeviceptr)(uintptr_t)memory);
-    spk_cuda_capture_restore(cuda, mode);
-    spk_cuda_leave(&scope);
-}
-
-typedef enum copy_kind { COPY_IN, COPY_OUT, COPY_WITHIN, FILL } copy_kind;
-
-static CUresult start_copy(const spk_cuda *cuda, void *to, const void *from, size_t bytes, copy_kind kind, unsigned char byte)
-{
-    CUdeviceptr there = (CUdeviceptr)(uintptr_t)to, origin = (CUdeviceptr)(uintptr_t)from;
-    switch (kind) {
-    case COPY_IN:
-        return cuda->driver->copy_in(there, from, bytes, cuda->stream);
-    case COPY_OUT:
-        return cuda->driver->copy_out(to, origin, bytes, cuda->stream);
-    case COPY_WITHIN:
-        return cuda->driver->copy_within(there, origin, bytes, cuda->stream);
-    case FILL:
-        break;
-    }
-    return cuda->driver->fill_bytes(there, byte, bytes, cuda->stream);
-}
-
-static spk_status copy(spk_device *device, void *to, const void *from, size_t bytes, copy_kind kind, unsigned char byte)
-{
-    static const char *const calls[] = {"cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuMemcpyDtoDAsync", "cuMemsetD8Async"};
-    spk_cuda *cuda = spk_cuda_of(device);
-    spk_cuda_scope scope;
-    if (bytes == 0)
-        return SPK_OK;
-    SPK_TRY(spk_cuda_enter(device, &scope));
-    pthread_mutex_lock(&cuda->stream_lock);
-    int mode = spk_cuda_capture_relax(cuda);
-    spk_status status = spk_cuda_check(device, start_copy(cuda, to, from, bytes, kind, byte), calls[kind]);
-    if (status == SPK_OK)
-        status = spk_cuda_wait(device);
-    spk_cuda_capture_restore(cuda, mode);
-    pthread_mutex_unlock(&cuda->stream_lock);
-    spk_cuda_leave(&scope);
-    return status;
-}
-
-static spk_status cuda_copy_in(spk_device *device, void *to, const void *from_host, size_t bytes)
-{
-    return copy(device, to, from_host, bytes, COPY_IN, 0);
-}
-
-static spk_status cuda_copy_out(spk_device *device, void *to_host, const void *from, size_t bytes)
-{
-    return copy(device, to_host, from, bytes, COPY_OUT, 0);
-}
-
-static spk_status cuda_copy_within(spk_device *device, void *to, const void *from, size_t bytes)
-{
-    return copy(device, to, from, bytes, COPY_WITHIN, 0);
-}
-
-static spk_status cuda_fill(spk_device *device, void *to, unsigned char byte, size_t bytes)
-{
-    return copy(device, to, NULL, bytes, FILL, byte);
-}
-
-static int64_t cuda_free_memory(spk_device *device)
-{
-    size_t free_bytes = 0, total_bytes = 0;
-    spk_cuda_scope scope;
-    if (is_lost(spk_cuda_of(device)) || spk_cuda_enter(device, &scope) != SPK_OK)
-        return 0;
-    CUresult result = spk_cuda_of(device)->driver->memory_info(&free_bytes, &total_bytes);
-    spk_cuda_leave(&scope);
-    return result == CUDA_SUCCESS_ ? (int64_t)free_bytes : 0;
 }
 
 static void *cuda_own_stream(spk_device *device)
@@ -252,7 +65,7 @@ static bool cuda_capturing(spk_device *device, void *stream)
 {
     spk_cuda_scope scope;
     int capturing = 0;
-    if (is_lost(spk_cuda_of(device)) || spk_cuda_enter(device, &scope) != SPK_OK)
+    if (spk_cuda_is_lost(spk_cuda_of(device)) || spk_cuda_enter(device, &scope) != SPK_OK)
         return false;
     CUresult result = spk_cuda_of(device)->driver->stream_is_capturing((CUstream)stream, &capturing);
     spk_cuda_leave(&scope);
@@ -360,7 +173,7 @@ static void cuda_close(spk_device **out)
     spk_cuda *cuda = spk_cuda_of(device);
     spk_mem mem = device->mem;
     spk_cuda_scope scope = {.pushed = 0};
-    bool there = cuda->context != NULL && !is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
+    bool there = cuda->context != NULL && !spk_cuda_is_lost(cuda) && spk_cuda_enter(device, &scope) == SPK_OK;
     int mode = there ? spk_cuda_capture_relax(cuda) : 0;
     spk_cuda_deferrals_release(there ? cuda->driver : NULL, &mem, &cuda->deferrals);
     spk_cuda_shared_indices_release(device, &cuda->shared_indices);
@@ -409,7 +222,7 @@ static spk_status cuda_open(const spk_mem *mem, const char *name, const spk_exec
     cuda->watchdog_s = default_watchdog_s;
     pthread_mutex_init(&cuda->stream_lock, NULL);
     pthread_mutex_init(&cuda->deferrals_lock, NULL);
-    SPK_GOTO(is_lost(cuda) ? refuse_lost(cuda) : SPK_OK);
+    SPK_GOTO(spk_cuda_refuse_lost(cuda));
     SPK_GOTO(spk_cuda_try(driver, driver->device_get(&cuda->handle, ordinal), "cuDeviceGet"));
     SPK_GOTO(read_facts(device, cuda));
     SPK_GOTO(spk_cuda_try(driver, driver->context_retain(&cuda->context, cuda->handle), "cuDevicePrimaryCtxRetain"));
@@ -509,17 +322,17 @@ const spk_backend spk_backend_cuda = {
     .open = cuda_open,
     .close = cuda_close,
     .list = cuda_list,
-    .allocate = cuda_allocate,
-    .release = cuda_release,
-    .copy_in = cuda_copy_in,
-    .copy_out = cuda_copy_out,
-    .copy_within = cuda_copy_within,
-    .fill = cuda_fill,
+    .allocate = spk_cuda_allocate,
+    .release = spk_cuda_release,
+    .copy_in = spk_cuda_copy_in,
+    .copy_out = spk_cuda_copy_out,
+    .copy_within = spk_cuda_copy_within,
+    .fill = spk_cuda_fill,
     .scan = spk_cuda_scan,
     .gather = spk_cuda_gather,
     .own_stream = cuda_own_stream,
     .synchronize = cuda_synchronize,
-    .free_memory = cuda_free_memory,
+    .free_memory = spk_cuda_free_memory,
     .defer = spk_cuda_defer,
     .check_args = spk_cuda_check_args,
     .capturing = cuda_capturing,

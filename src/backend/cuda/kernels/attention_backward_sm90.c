@@ -1,5 +1,6 @@
 /* attention_backward_sm90: host side. */
 #include "backend/cuda/kernels/attention_backward_sm90.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* attention_simt: host side. */
 #include "backend/cuda/kernels/attention_simt.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include "backend/cuda/host/attention/attention_tiles.h"
 #include "op/attention/attention.h"

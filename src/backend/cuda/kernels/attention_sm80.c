@@ -1,5 +1,6 @@
 /* attention_sm80: host side. */
 #include "backend/cuda/kernels/attention_sm80.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include <math.h>
 

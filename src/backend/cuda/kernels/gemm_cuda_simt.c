@@ -1,5 +1,6 @@
 /* gemm_cuda_simt: host side. A tile has HEIGHT rows, or all of D's where it has fewer, with threads of up to 8 rows. */
 #include "backend/cuda/kernels/gemm_cuda_simt.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/dense_tiles.h"
 #include "backend/cuda/host/tiles/simt.h"
 

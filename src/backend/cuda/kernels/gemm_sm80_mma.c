@@ -1,5 +1,6 @@
 /* gemm_sm80_mma: host side. */
 #include "backend/cuda/kernels/gemm_sm80_mma.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/dense_tiles.h"
 #include "backend/cuda/host/tiles/warp_mma.h"
 

@@ -1,5 +1,6 @@
 /* gemm_sm90_wgmma: host side. A tile is HEIGHT rows by WIDTH columns of D; SWAP computes D^T = B^T A^T, so that tiles lie the other way. */
 #include "backend/cuda/kernels/gemm_sm90_wgmma.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include <limits.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* reference_cuda_attention: host side. */
 #include "backend/cuda/kernels/reference_cuda_attention.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include <limits.h>
 

@@ -1,5 +1,6 @@
 /* reference_cuda_attention_backward: host side. */
 #include "backend/cuda/kernels/reference_cuda_attention_backward.h"
+#include "backend/cuda/host/frame/rows.h"
 
 #include <limits.h>
 

@@ -1,5 +1,6 @@
 /* reference_cuda_gemm: D from the definition, in the compute type. Takes every problem; the yardstick on a device. */
 #include "backend/cuda/kernels/reference_cuda_gemm.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/reference.h"
 
 static void build(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build)

@@ -1,5 +1,6 @@
 /* sddmm_cuda_simt: host side. A team covers up to 64 rows of a block row with threads of up to 8 rows. */
 #include "backend/cuda/kernels/sddmm_cuda_simt.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/sddmm_gather.h"
 #include "backend/cuda/host/tiles/simt.h"
 

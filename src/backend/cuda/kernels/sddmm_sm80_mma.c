@@ -1,5 +1,6 @@
 /* sddmm_sm80_mma: host side. */
 #include "backend/cuda/kernels/sddmm_sm80_mma.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/sddmm_gather.h"
 #include "backend/cuda/host/tiles/warp_mma.h"
 

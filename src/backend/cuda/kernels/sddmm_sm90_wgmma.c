@@ -2,8 +2,11 @@
 #include <limits.h>
 
 #include "backend/cuda/helpers/list_tiles.h"
+#include "backend/cuda/host/frame/rows.h"
+#include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
 #include "backend/cuda/host/frame/build.h"
+#include "backend/cuda/host/frame/deferred.h"
 #include "backend/cuda/host/frame/index.h"
 #include "backend/cuda/host/tiles/sddmm.h"
 #include "backend/cuda/host/tiles/sddmm_tiles.h"

@@ -1,5 +1,6 @@
 /* spmm_cuda_narrow: host side. */
 #include "backend/cuda/kernels/spmm_cuda_narrow.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/gather.h"
 
 enum { MOST_PLAIN = 8, MOST_TENSOR = 64, MOST_SHARED = 48 * 1024 };

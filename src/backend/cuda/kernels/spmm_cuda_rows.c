@@ -1,5 +1,6 @@
 /* spmm_cuda_rows: host side. */
 #include "backend/cuda/kernels/spmm_cuda_rows.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/gather.h"
 
 enum {

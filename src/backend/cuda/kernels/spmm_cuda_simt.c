@@ -1,5 +1,6 @@
 /* spmm_cuda_simt: host side. A team covers up to 64 rows of a block row with threads of up to 8 rows. */
 #include "backend/cuda/kernels/spmm_cuda_simt.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/simt.h"
 
 static simt_shape shape_of(const spk_problem *problem, const spk_params *params)

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "backend/cuda/kernels/spmm_sm80_direct.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/gather.h"
 #include "backend/cuda/host/tiles/sm90.h"
 

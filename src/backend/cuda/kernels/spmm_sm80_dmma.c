@@ -1,5 +1,6 @@
 /* spmm_sm80_dmma: host side. */
 #include "backend/cuda/kernels/spmm_sm80_dmma.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/warp_mma.h"
 
 enum { SUMS = 1024 }; /* of a warp: 32 a thread */

@@ -1,5 +1,6 @@
 /* spmm_sm80_mma: host side. */
 #include "backend/cuda/kernels/spmm_sm80_mma.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/warp_mma.h"
 
 enum { SUMS = 2048, MOST_TF32_COLUMNS = 128 }; /* SUMS: of a warp: 64 a thread */

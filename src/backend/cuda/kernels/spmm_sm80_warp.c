@@ -1,5 +1,6 @@
 /* spmm_sm80_warp: host side. */
 #include "backend/cuda/kernels/spmm_sm80_warp.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/tiles/gather.h"
 #include "backend/cuda/host/tiles/sm90.h"
 

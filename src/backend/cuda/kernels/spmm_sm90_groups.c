@@ -2,6 +2,8 @@
 #include <limits.h>
 
 #include "backend/cuda/kernels/spmm_sm90_groups.h"
+#include "backend/cuda/host/frame/rows.h"
+#include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/groups/group_lists.h"
 #include "backend/cuda/host/frame/index.h"

@@ -2,6 +2,7 @@
 #include <limits.h>
 
 #include "backend/cuda/kernels/spmm_sm90_wgmma.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/schedule/cluster_cut.h"
 #include "backend/cuda/host/frame/index.h"

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PROOF_H
 #define SPK_BACKEND_CUDA_PROOF_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/device.h"
 
 /* spk_backend.prepare: compiles the candidates' programs on all host cores and proves those that have no proof yet. */
 spk_status spk_cuda_prepare(spk_device *device, const spk_problem *problem, spk_prepared *list, int count, const spk_stop *stop);

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PROVING_H
 #define SPK_BACKEND_CUDA_PROVING_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/device.h"
 #include "backend/cuda/proof/prover.h"
 
 typedef struct spk_proving {

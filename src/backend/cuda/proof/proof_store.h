@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PROOF_STORE_H
 #define SPK_BACKEND_CUDA_PROOF_STORE_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/device.h"
 
 enum { SPK_PROOF_KEY_BYTES = SPK_PROOF_NAME_BYTES };
 

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_PROVED_H
 #define SPK_BACKEND_CUDA_PROVED_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/device.h"
 
 typedef struct spk_proved {
     const char *hash; /* of the candidate (spk_candidate_hash): with another source it is another's, and the entry stands for nothing */

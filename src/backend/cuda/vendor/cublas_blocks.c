@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/block_pointers.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/vendor/vendor.h"
 

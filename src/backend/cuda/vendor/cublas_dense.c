@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/fill_dense.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/vendor/cublaslt.h"
 #include "backend/cuda/vendor/vendor.h"

@@ -3,6 +3,7 @@
 #include <float.h>
 
 #include "backend/cuda/helpers/gather_dense.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/host/tiles/sddmm.h"

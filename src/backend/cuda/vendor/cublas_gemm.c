@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "backend/cuda/vendor/cublaslt.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/vendor/vendor.h"
 
 typedef struct gemm_state {

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_VENDOR_CUBLASLT_H
 #define SPK_BACKEND_CUDA_VENDOR_CUBLASLT_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 
 enum { SPK_LT_ALGORITHMS = 16 };             /* recommendations that are asked for */
 static const double spk_lt_rank_cost = 0.04; /* what one recommendation is expected to be slower than that before it, roughly */

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_VENDOR_CUDNN_H
 #define SPK_BACKEND_CUDA_VENDOR_CUDNN_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 
 /* ------------------------------------------------------------------------------------------------ the library (cudnn.c) */
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backend/cuda/host/attention/attention.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/vendor/cudnn.h"
 #include "backend/cuda/vendor/vendor.h"
 #include "op/attention/attention.h"

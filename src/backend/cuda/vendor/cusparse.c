@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/fill_ell.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/vendor/cusparse.h"
 #include "backend/cuda/vendor/vendor.h"

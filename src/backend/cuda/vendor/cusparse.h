@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_VENDOR_CUSPARSE_H
 #define SPK_BACKEND_CUDA_VENDOR_CUSPARSE_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/host/frame/rows.h"
 
 /* Handles, matrices and vectors of the library are pointers. */
 typedef struct spk_sparse_functions {

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_ATTENTION_ATTENTION_TILES_H
 #define SPK_BACKEND_CUDA_HOST_ATTENTION_ATTENTION_TILES_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 #include "backend/cuda/device/attention/attention_tiles.h"
 #include "kernel/kernel.h"
 

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <string.h>
 
+#include "backend/cuda/host/frame/deferred.h"
+
 enum { PIECE_ALIGNMENT = 256 };
 
 static size_t rounded(size_t bytes)

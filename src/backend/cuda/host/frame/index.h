@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_FRAME_INDEX_H
 #define SPK_BACKEND_CUDA_HOST_FRAME_INDEX_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 #include "backend/cuda/device/common/arguments.h"
 
 typedef struct spk_cuda_index {

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_H
 #define SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 
 /* Launches with by-value parameters; not blocking. Inside spk_cuda_enter. */
 spk_status spk_cuda_launch(const spk_device *device, CUfunction function, unsigned grid, unsigned block, int shared_bytes, CUstream stream,

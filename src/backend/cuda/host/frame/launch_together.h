@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_TOGETHER_H
 #define SPK_BACKEND_CUDA_HOST_FRAME_LAUNCH_TOGETHER_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 
 /* As spk_cuda_launch, but that all blocks run at once: none starts before there is room for all. Without it two such kernels on two streams
  * could each hold multiprocessors that the other's blocks wait for, for ever. A device that never has room for all, as where another

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_GROUPS_CHOOSE_GROUPS_H
 #define SPK_BACKEND_CUDA_HOST_GROUPS_CHOOSE_GROUPS_H
 
-#include "backend/cuda/host/tiles/sm90.h"
+#include "backend/cuda/host/frame/index.h"
 
 enum {
     GROUPS_TAKEN = -1,

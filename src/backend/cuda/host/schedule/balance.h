@@ -3,7 +3,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_SCHEDULE_BALANCE_H
 #define SPK_BACKEND_CUDA_HOST_SCHEDULE_BALANCE_H
 
-#include "backend/cuda/host/tiles/sm90.h"
+#include "backend/cuda/host/frame/index.h"
 
 enum {
     SCHEDULE_TILE_COST = 2, /* in stages: starting a tile and storing it */

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_SCHEDULE_LONG_ROWS_H
 #define SPK_BACKEND_CUDA_HOST_SCHEDULE_LONG_ROWS_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 
 /* memory: as device/copy/gather.h has it for PIECES. */
 typedef struct pieces_list {

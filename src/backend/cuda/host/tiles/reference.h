@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_TILES_REFERENCE_H
 #define SPK_BACKEND_CUDA_HOST_TILES_REFERENCE_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/program.h"
 
 bool spk_reference_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why);
 double spk_reference_predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params);

@@ -1,8 +1,8 @@
 /* spk_backend.watch_*: the time of one run on a caller's stream. */
-#ifndef SPK_BACKEND_CUDA_WATCH_H
-#define SPK_BACKEND_CUDA_WATCH_H
+#ifndef SPK_BACKEND_CUDA_TIMING_WATCH_H
+#define SPK_BACKEND_CUDA_TIMING_WATCH_H
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/runtime/device.h"
 
 spk_status spk_cuda_watch_make(spk_device *device, struct spk_watch **watch);
 void spk_cuda_watch_release(spk_device *device, struct spk_watch **watch);

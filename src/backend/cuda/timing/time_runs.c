@@ -3,7 +3,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "backend/cuda/cuda.h"
+#include "backend/cuda/timing/time_runs.h"
 #include "backend/cuda/vendor/vendor.h"
 
 enum { CAPTURE_THREAD_LOCAL = 1, RECORD_EXTERNAL = 1, MOST_RETAKES = 3, COOL_NS = 25000000 };

@@ -2,9 +2,8 @@
  * to do, the run would begin while the host still launches it, and the host's time would count: a launch that only waits is put before. */
 #include <math.h>
 
-#include "backend/cuda/cuda.h"
 #include "backend/cuda/host/frame/launch.h"
-#include "backend/cuda/watch.h"
+#include "backend/cuda/timing/watch.h"
 
 static const long long delay_ns = 20000; /* most runs are launched by then */
 
