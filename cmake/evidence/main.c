@@ -69,7 +69,7 @@ static void define_isa(source *s, facts *f, const char *stem)
 /* ------------------------------------------------------------------------------------------------ sources */
 
 /* Of backend/cpu and backend/cuda: what lies in a folder, but for models, which say what is tried and not what runs, and for what compiles
- * and proves programs whatever they are. What lies beside the folders is no row's. */
+ * and proves programs whatever they are, or looks over a caller's memory before. What lies beside the folders is no row's. */
 static bool is_followed(const char *name)
 {
     static const char *const also[] = {"backend/cpu/epilogue.c", "backend/cpu/partition.c", "type/half.h"}; /* rows compute with them */
@@ -79,7 +79,11 @@ static bool is_followed(const char *name)
     if (!begins_with(name, "backend/cpu/") && !begins_with(name, "backend/cuda/"))
         return false;
     const char *rest = strchr(name + strlen("backend/"), '/') + 1;
-    return strchr(rest, '/') != NULL && !begins_with(rest, "model/") && !begins_with(rest, "runtime/") && !begins_with(rest, "proof/");
+    static const char *const nor[] = {"model/", "runtime/", "proof/", "remote/"};
+    for (size_t i = 0; i < sizeof nor / sizeof nor[0]; i++)
+        if (begins_with(rest, nor[i]))
+            return false;
+    return strchr(rest, '/') != NULL;
 }
 
 static const char *stem_of(const char *path)

@@ -24,6 +24,8 @@ kernel
 backend/cpu backend/cuda/device
 backend/cpu/kernels/attention backend/cpu/kernels/gemm backend/cpu/kernels/sddmm backend/cpu/kernels/spmm backend/cuda/runtime backend/cuda/helpers
 backend/cuda/proof backend/cuda/host/frame
+backend/cuda/remote
+backend/cuda/host/indices
 backend/cuda/host/schedule
 backend/cuda/host/groups backend/cuda/host/attention
 backend/cuda/host/tiles backend/cuda/model

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/frame/launch.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

@@ -15,8 +15,8 @@
 
 #include "backend/cuda/runtime/nvrtc.h"
 #include "backend/cuda/runtime/program.h"
-#include "backend/cuda/host/frame/deferred.h"
-#include "backend/cuda/host/frame/scan.h"
+#include "backend/cuda/remote/deferred.h"
+#include "backend/cuda/remote/scan.h"
 #include "backend/cuda/timing/watch.h"
 #include "base/clock.h"
 #include "base/rng.h"

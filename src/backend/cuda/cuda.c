@@ -1,8 +1,8 @@
 /* The CUDA backend: an NVIDIA GPU through its driver, on the device's primary context, which the host program's own CUDA code shares. */
-#include "backend/cuda/host/frame/check_args.h"
-#include "backend/cuda/host/frame/deferred.h"
-#include "backend/cuda/host/frame/index.h"
-#include "backend/cuda/host/frame/scan.h"
+#include "backend/cuda/remote/check_args.h"
+#include "backend/cuda/remote/deferred.h"
+#include "backend/cuda/host/indices/index.h"
+#include "backend/cuda/remote/scan.h"
 #include "backend/cuda/runtime/memory.h"
 #include "backend/cuda/runtime/program.h"
 #include "backend/cuda/timing/time_runs.h"

@@ -7,7 +7,7 @@
 
 #include "backend/cuda/helpers/copy_lines.h"
 #include "backend/cuda/host/frame/build.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/tiles/sm90.h"
 
 #define TUNED(params, name) SPK_TUNED(gemm_sm90_wgmma, params, name)

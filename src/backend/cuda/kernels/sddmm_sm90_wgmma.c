@@ -6,8 +6,8 @@
 #include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/kernels/sddmm_sm90_wgmma.h"
 #include "backend/cuda/host/frame/build.h"
-#include "backend/cuda/host/frame/deferred.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/remote/deferred.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/tiles/sddmm.h"
 #include "backend/cuda/host/tiles/sddmm_tiles.h"
 

@@ -6,7 +6,7 @@
 #include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/groups/group_lists.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/schedule/schedule.h"
 
 enum { MOST_STAGES_OF_ONE = 20 /* of a tile, which one warp loads as fast as four (docs/log/hopper-spmm.md) */ };

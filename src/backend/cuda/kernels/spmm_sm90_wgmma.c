@@ -5,7 +5,7 @@
 #include "backend/cuda/host/frame/rows.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/schedule/cluster_cut.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/tiles/sm90.h"
 #include "backend/cuda/host/schedule/row_period.h"
 

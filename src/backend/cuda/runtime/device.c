@@ -8,18 +8,26 @@
 enum { CAPTURE_RELAXED = 2 };
 static const double spin_us = 200; /* of waiting without sleep: most runs are shorter */
 
-bool spk_cuda_is_lost(const spk_cuda *cuda)
+static spk_status refuse_lost(const spk_cuda *cuda)
+{
+    return spk_fail(SPK_ERR_UNAVAILABLE, "cuda:%d is lost to this process: a kernel %s; start a new process", cuda->ordinal,
+                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end"
+                                                                                : "died and took the device's context with it");
+}
+
+static bool is_lost(const spk_cuda *cuda)
 {
     return atomic_load_explicit(cuda->lost, memory_order_relaxed) != 0;
 }
 
+bool spk_cuda_is_lost(const spk_cuda *cuda)
+{
+    return is_lost(cuda);
+}
+
 spk_status spk_cuda_refuse_lost(const spk_cuda *cuda)
 {
-    if (!spk_cuda_is_lost(cuda))
-        return SPK_OK;
-    return spk_fail(SPK_ERR_UNAVAILABLE, "cuda:%d is lost to this process: a kernel %s; start a new process", cuda->ordinal,
-                    atomic_load_explicit(cuda->lost, memory_order_relaxed) == 2 ? "did not end"
-                                                                                : "died and took the device's context with it");
+    return is_lost(cuda) ? refuse_lost(cuda) : SPK_OK;
 }
 
 spk_status spk_cuda_check(const spk_device *device, CUresult result, const char *call)
@@ -35,7 +43,8 @@ spk_status spk_cuda_enter(const spk_device *device, spk_cuda_scope *scope)
     const spk_cuda *cuda = spk_cuda_of(device);
     CUcontext current = NULL;
     *scope = (spk_cuda_scope){.driver = cuda->driver};
-    SPK_TRY(spk_cuda_refuse_lost(cuda));
+    if (is_lost(cuda))
+        return refuse_lost(cuda);
     SPK_TRY(spk_cuda_try(cuda->driver, cuda->driver->context_current(&current), "cuCtxGetCurrent"));
     if (current == cuda->context)
         return SPK_OK;

@@ -28,8 +28,8 @@ typedef struct spk_cuda {
     int64_t l2_bytes;
     int shared_bytes;                               /* that one block may ask for */
     int shared_processor_bytes;                     /* of a multiprocessor */
-    struct spk_cuda_shared_indices *shared_indices; /* host/frame/index.c */
-    struct spk_cuda_deferrals *deferrals;           /* host/frame/deferred.c; NULL before the first */
+    struct spk_cuda_shared_indices *shared_indices; /* host/indices/index.c */
+    struct spk_cuda_deferrals *deferrals;           /* remote/deferred.c; NULL before the first */
     pthread_mutex_t deferrals_lock;
     struct spk_cuda_programs *programs;   /* program_load.c */
     struct spk_cuda_libraries *libraries; /* vendor/library.c */

@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_VENDOR_VENDOR_H
 #define SPK_BACKEND_CUDA_VENDOR_VENDOR_H
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 
 /* ------------------------------------------------------------------------------------------------ libraries (library.c) */
 

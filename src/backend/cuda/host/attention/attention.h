@@ -3,7 +3,7 @@
 #define SPK_BACKEND_CUDA_HOST_ATTENTION_ATTENTION_H
 
 #include "backend/cuda/device/attention/attention.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 
 /* band.left or band.right as programs and their tasks have it: 0 where it limits no query of this problem, however it was asked for. */
 int spk_cuda_attention_limit(const spk_problem *problem, int64_t limit);

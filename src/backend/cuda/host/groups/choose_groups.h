@@ -2,7 +2,8 @@
 #ifndef SPK_BACKEND_CUDA_HOST_GROUPS_CHOOSE_GROUPS_H
 #define SPK_BACKEND_CUDA_HOST_GROUPS_CHOOSE_GROUPS_H
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/device/common/sm90.h"
+#include "backend/cuda/host/indices/index.h"
 
 enum {
     GROUPS_TAKEN = -1,

@@ -3,7 +3,8 @@
 #ifndef SPK_BACKEND_CUDA_HOST_SCHEDULE_BALANCE_H
 #define SPK_BACKEND_CUDA_HOST_SCHEDULE_BALANCE_H
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/device/common/sm90.h"
+#include "backend/cuda/host/indices/index.h"
 
 enum {
     SCHEDULE_TILE_COST = 2, /* in stages: starting a tile and storing it */

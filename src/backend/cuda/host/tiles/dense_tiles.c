@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/frame/launch.h"
 
 enum { LEAST_STEPS = 8, SMALL_TILE = 64 * 64, REGISTERS = 65536, OTHER_REGISTERS = 72 }; /* LEAST_STEPS: of a part of K */

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/frame/launch.h"
 
 enum { GATHER_MOST_SHARED = 232448, GATHER_LEAST_STEPS = 8 }; /* LEAST_STEPS: of a piece of a row */

@@ -2,7 +2,7 @@
 #include "backend/cuda/host/tiles/reference.h"
 
 #include "backend/cuda/device/common/reference.h"
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 #include "backend/cuda/host/frame/launch.h"
 
 enum { MOST_BLOCKS = 1 << 30 };

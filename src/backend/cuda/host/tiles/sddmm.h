@@ -2,7 +2,7 @@
 #ifndef SPK_BACKEND_CUDA_HOST_TILES_SDDMM_H
 #define SPK_BACKEND_CUDA_HOST_TILES_SDDMM_H
 
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 
 typedef struct sddmm_functions {
     CUfunction multiply, reduce; /* reduce: where K is split */

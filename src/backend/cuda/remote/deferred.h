@@ -1,6 +1,6 @@
 /* Patterns whose indices are on the device, and may be written there when a plan is made. spk_cuda_defer is of the backend's table. */
-#ifndef SPK_BACKEND_CUDA_HOST_FRAME_DEFERRED_H
-#define SPK_BACKEND_CUDA_HOST_FRAME_DEFERRED_H
+#ifndef SPK_BACKEND_CUDA_REMOTE_DEFERRED_H
+#define SPK_BACKEND_CUDA_REMOTE_DEFERRED_H
 
 #include "backend/cuda/runtime/device.h"
 

@@ -1,10 +1,10 @@
 /* One copy of a pattern's indices for all of its plans, released when the last one is. */
-#include "backend/cuda/host/frame/index.h"
+#include "backend/cuda/host/indices/index.h"
 
 #include <limits.h>
 #include <string.h>
 
-#include "backend/cuda/host/frame/deferred.h"
+#include "backend/cuda/remote/deferred.h"
 
 enum { PIECE_ALIGNMENT = 256 };
 

@@ -5,7 +5,7 @@
 
 #include "backend/cuda/helpers/gather_lines.h"
 #include "backend/cuda/host/frame/launch.h"
-#include "backend/cuda/host/frame/scan.h"
+#include "backend/cuda/remote/scan.h"
 
 enum { SCAN_THREADS = 256, MOST_BLOCKS = 2048 };
 

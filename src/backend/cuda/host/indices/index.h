@@ -1,6 +1,6 @@
 /* A pattern's view in device memory, and the arguments that device programs take. */
-#ifndef SPK_BACKEND_CUDA_HOST_FRAME_INDEX_H
-#define SPK_BACKEND_CUDA_HOST_FRAME_INDEX_H
+#ifndef SPK_BACKEND_CUDA_HOST_INDICES_INDEX_H
+#define SPK_BACKEND_CUDA_HOST_INDICES_INDEX_H
 
 #include "backend/cuda/runtime/program.h"
 #include "backend/cuda/device/common/arguments.h"

@@ -1,6 +1,6 @@
 /* Looks over arrays that are on the device: of the backend's table. */
-#ifndef SPK_BACKEND_CUDA_HOST_FRAME_SCAN_H
-#define SPK_BACKEND_CUDA_HOST_FRAME_SCAN_H
+#ifndef SPK_BACKEND_CUDA_REMOTE_SCAN_H
+#define SPK_BACKEND_CUDA_REMOTE_SCAN_H
 
 #include "backend/cuda/runtime/device.h"
 

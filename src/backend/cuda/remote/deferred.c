@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "backend/cuda/helpers/check_indices.h"
-#include "backend/cuda/host/frame/check_args.h"
-#include "backend/cuda/host/frame/deferred.h"
+#include "backend/cuda/remote/check_args.h"
+#include "backend/cuda/remote/deferred.h"
 #include "backend/cuda/host/frame/launch.h"
 #include "matrix/check.h"
 

@@ -1,6 +1,6 @@
 /* Whether pointers belong to the device. */
-#ifndef SPK_BACKEND_CUDA_HOST_FRAME_CHECK_ARGS_H
-#define SPK_BACKEND_CUDA_HOST_FRAME_CHECK_ARGS_H
+#ifndef SPK_BACKEND_CUDA_REMOTE_CHECK_ARGS_H
+#define SPK_BACKEND_CUDA_REMOTE_CHECK_ARGS_H
 
 #include "backend/cuda/runtime/device.h"
 

@@ -2,7 +2,7 @@
  * along. */
 #include <stddef.h>
 
-#include "backend/cuda/host/frame/check_args.h"
+#include "backend/cuda/remote/check_args.h"
 #include "op/operation.h"
 
 enum { MEMORY_TYPE = 2, DEVICE_ORDINAL = 9 }; /* CUpointer_attribute */
