@@ -35,7 +35,7 @@ def sources(root):
     for backend in ("cpu", "cuda"):
         top = root / "backend" / backend
         files = [path for path in sorted(top.rglob("*")) if path.suffix in (".c", ".h", ".cu", ".cuh")]
-        found += [path for path in files if path.parent != top and path.parent.name not in ("model", "runtime", "proof")]
+        found += [path for path in files if path.parent != top and path.parent.name not in ("model", "runtime", "proof", "remote")]
     return found
 
 
