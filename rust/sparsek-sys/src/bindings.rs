@@ -1846,10 +1846,11 @@ pub struct spk_tune_options {
     pub exclude: *const ::std::os::raw::c_char,
     pub choice: *const ::std::os::raw::c_char,
     pub seed: u64,
+    pub cancel: *const ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_tune_options"][::std::mem::size_of::<spk_tune_options>() - 80usize];
+    ["Size of spk_tune_options"][::std::mem::size_of::<spk_tune_options>() - 88usize];
     [
         "Alignment of spk_tune_options",
     ][::std::mem::align_of::<spk_tune_options>() - 8usize];
@@ -1889,6 +1890,9 @@ const _: () = {
     [
         "Offset of field: spk_tune_options::seed",
     ][::std::mem::offset_of!(spk_tune_options, seed) - 72usize];
+    [
+        "Offset of field: spk_tune_options::cancel",
+    ][::std::mem::offset_of!(spk_tune_options, cancel) - 80usize];
 };
 #[repr(C)]
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Callbacks, interruption, and what can be printed.
 use sparsek::{
-    Attention, Cancel, Context, DeviceBuffer, ErrorKind, Gemm, Matrix, Pattern, Provisional, Race, Sddmm, SddmmArgs, Spmm,
-    SpmmArgs, TuneOptions,
+    Attention, Cancel, Context, DeviceBuffer, ErrorKind, Gemm, Matrix, Pattern, Provisional, Race, Sddmm, SddmmArgs,
+    Spmm, SpmmArgs, TuneOptions,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
