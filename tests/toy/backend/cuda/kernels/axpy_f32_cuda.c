@@ -1,6 +1,7 @@
 /* axpy_f32_cuda: D = alpha X + Y in float32 on a GPU. Bound: memory. */
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/frame/launch.h"
+#include "backend/cuda/host/frame/rows.h"
 #include "op/axpy/operands.h"
 
 enum { MOST_BLOCKS = 1 << 20 };
