@@ -12,7 +12,7 @@ from torch.distributed.tensor.parallel import parallelize_module
 
 import sparse_autotune as sa
 from sparse_autotune.distributed import ColwiseSparse, PairwiseSparse, RowwiseSparse
-from sparse_autotune.distributed._deal import deal
+from sparse_autotune.distributed._partition import deal
 
 
 @pytest.fixture(params=[2, 4])

@@ -11,8 +11,8 @@ from torch import Tensor
 from .._attention import attention
 from .._block_mask import BlockMask
 from . import _heads
+from ._collectives import Parcels, Swap, begin, end, moved
 from ._masks import of_heads, of_keys
-from ._moves import Parcels, Swap, begin, end, moved
 
 
 def _group(group: dist.ProcessGroup | None) -> dist.ProcessGroup:

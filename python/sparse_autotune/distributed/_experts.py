@@ -10,7 +10,7 @@ from .. import _ops
 from .._gemm import grouped_gemm
 from .._ops import Activation
 from ._attention import _group
-from ._moves import Stay, Swap, moved
+from ._collectives import Stay, Swap, moved
 from ._routes import alone, routed, sorted_pairs
 
 

@@ -15,9 +15,9 @@ from torch.distributed.tensor import DTensor, Replicate, Shard
 
 from .. import _ops, _state
 from .._linear import SparseLinear, _product
-from ._deal import Deal, Part, part_of
-from ._moves import Copy, moved
-from ._pieces import Plan
+from ._chunks import Plan
+from ._collectives import Copy, moved
+from ._partition import Deal, Part, part_of
 from ._stored import Stored
 
 

@@ -11,12 +11,12 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import Placement, Replicate, Shard
 from torch.distributed.tensor.parallel import ParallelStyle
 
+from ._chunks import Direct, Plan, Way
+from ._collectives import Copy, Exchange, Gather, Join, Move, Scatter, Sum
 from ._copies import COPIES, LATE
-from ._deal import Deal, deal
 from ._layers import ColwiseLinear, DealtLinear, PartialLinear, RowwiseLinear, agreed_pattern, check_layer, counts_of, split
-from ._moves import Copy, Exchange, Gather, Join, Move, Scatter, Sum
-from ._pieces import Direct, Plan, Way
-from ._ways import chosen
+from ._partition import Deal, deal
+from ._strategies import chosen
 from ._weights import WEIGHTS
 
 

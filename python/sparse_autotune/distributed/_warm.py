@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from ._choices import tune_once
+from ._chunks import Direct, Plan, Way
 from ._layers import DealtLinear
-from ._pieces import Direct, Plan, Way
 
 
 def warm_up(model: nn.Module, tokens: int, *, gradients: bool = False) -> None:

@@ -12,8 +12,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from . import _shared
-from ._deal import part_of
-from ._moves import Group, Move, begin, end, moved
+from ._collectives import Group, Move, begin, end, moved
+from ._partition import part_of
 
 WEIGHTS: Literal["weights"] = "weights"
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from .. import _options
 from . import _copies, _shared, _weights
 from ._choices import in_memory, tune_once
+from ._chunks import Direct, Inner, Plan, Way
 from ._copies import COPIES, LATE
-from ._pieces import Direct, Inner, Plan, Way
 from ._weights import WEIGHTS
 
 COUNTS = (1, 2, 4, 8)

@@ -12,7 +12,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.tensor import DTensor, Placement, Shard
 
 from . import _copies, _weights
-from ._moves import Copy, Fetch, Flight, Gather, Move, Return, Scatter, Sum, begin, end, moved
+from ._collectives import Copy, Fetch, Flight, Gather, Move, Return, Scatter, Sum, begin, end, moved
 from ._sizes import cut, sizes_of
 
 Inner = Callable[[Tensor], Tensor]
@@ -33,7 +33,7 @@ class Way(NamedTuple):
 class Plan:
     """What a layer, or a pair of layers, does with its input and result. before, after: how pieces travel; layouts: of the input and the result.
 
-    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _ways.chosen does. last: the layer whose summands
+    given: what the user wants, or None. chosen: what was measured. way: gives one for an input, as _strategies.chosen does. last: the layer whose summands
     travel, where these may be copied. closed: whether what is given to inner, and its layers, are all that it has gradients for. bare: whether the layers
     are all that the module has parameters for, so that they may be whole. arguments: whether the call has others beside the tokens: then they may not.
     """
@@ -97,7 +97,7 @@ class Plan:
         parted = x.reshape(*x.shape[:at], ranks, x.shape[at] // ranks, *x.shape[at + 1 :])
         return parted.movedim(at, 0).reshape(ranks, -1, x.shape[-1])
 
-    def _pieces(self, x: Tensor, count: int) -> list[Tensor]:
+    def _chunks(self, x: Tensor, count: int) -> list[Tensor]:
         if self.dim_in is not None or self.dim_out is None:
             return cut(x.reshape(-1, x.shape[-1]), count)
         return [piece.reshape(-1, x.shape[-1]) for piece in cut(self._by_rank(x, self.dim_out), count, 1)]
@@ -127,7 +127,7 @@ class Plan:
     def _together(self, x: Tensor, inner: Inner, count: int) -> Tensor:
         """Pieces are of the tokens of all ranks, by collectives."""
         lead = [1] * (x.dim() - 2)
-        coming = [begin(piece, self.before) for piece in self._pieces(x, count)]
+        coming = [begin(piece, self.before) for piece in self._chunks(x, count)]
         going: list[tuple[Tensor, Flight]] = []
         whole: Tensor | None = None
         first = 0
