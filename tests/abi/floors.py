@@ -56,7 +56,7 @@ commands
 OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda/proof", "python/src": "", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.
-GENERATED = {"embedded.c": "backend/cuda"}
+GENERATED = {"embedded.c": "backend/cuda/device"}
 
 # What the host and the device program of one row derive alike, or a table of rows, is for all who know of the device.
 COMMON = re.compile(r"backend/cuda/(kernels/\w+\.h|kernels\.def)")
