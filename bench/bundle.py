@@ -150,7 +150,7 @@ def run(options):
             words = [options.program, "tune", "--from", listed, "--device", options.device, "--budget", str(options.budget), "--quiet"]
             done += call(words, environment, left) is not None
         exported = os.path.join(folder, "export.json")
-        subprocess.run([options.program, "cache", "export", exported, "--quiet"], env=environment, check=True)
+        subprocess.run([options.program, "store", "export", exported, "--quiet"], env=environment, check=True)
         found = json.loads(pathlib.Path(exported).read_text())
     kept = [made for made in map(trimmed, found["classes"]) if made is not None]
     command = "bench/bundle.py run " + " ".join(shlex.quote(word) for word in sys.argv[2:])
@@ -189,7 +189,7 @@ def export(program, store):
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "export.json")
         environment = dict(os.environ, SPARSEK_BUNDLE="")
-        subprocess.run([program, "cache", "export", path, "--quiet", "--store", store], check=True, env=environment)
+        subprocess.run([program, "store", "export", path, "--quiet", "--store", store], check=True, env=environment)
         return json.loads(pathlib.Path(path).read_text())
 
 
@@ -205,7 +205,7 @@ def make(options):
         listed, store = os.path.join(folder, "classes.json"), os.path.join(folder, "bundle.db")
         pathlib.Path(listed).write_text(json.dumps(wanted))
         environment = dict(os.environ, SPARSEK_BUNDLE="")
-        subprocess.run([options.program, "cache", "import", listed, "--quiet", "--store", store], check=True, env=environment)
+        subprocess.run([options.program, "store", "import", listed, "--quiet", "--store", store], check=True, env=environment)
         BUNDLE.write_bytes(pathlib.Path(store).read_bytes())
         BUNDLE.chmod(0o644)
     print(f"{BUNDLE.relative_to(ROOT)}: {len(wanted['classes'])} classes, {BUNDLE.stat().st_size} bytes")

@@ -32,7 +32,7 @@ CLOSE = 0.01  # a loss of less is a tie
 
 def choice(store):
     """Of the one class in a store."""
-    done = subprocess.run([PROGRAM, "cache", "list", "--json", "-", "--store", store], capture_output=True, text=True, check=True)
+    done = subprocess.run([PROGRAM, "store", "list", "--json", "-", "--store", store], capture_output=True, text=True, check=True)
     (found,) = json.loads(done.stdout)["results"]
     return found["choice"]
 

@@ -103,6 +103,9 @@ const char *args_nearest(const char *text, const char *const *names, int count);
 /* Of "a|b|c"; valid until the next call. */
 const char *args_nearest_of(const char *text, const char *list);
 
+/* What another program's, or an older version's, word for a command means here; NULL: it is none. */
+const char *args_other_command(const char *text);
+
 /* These know other programs' words too: float32 is f32, random is uniform. */
 const char *args_nearest_command(const char *text, const char *const *names, int count);
 const char *args_nearest_dtype(const char *text);

@@ -75,7 +75,7 @@ const char *args_nearest_of(const char *text, const char *list)
     return args_nearest(text, pointers, count);
 }
 
-const char *args_nearest_command(const char *text, const char *const *names, int count)
+const char *args_other_command(const char *text)
 {
     static const char *const words[][2] = {
         {"prune", "convert --prune"},  {"benchmark", "bench"}, {"race", "bench"},          {"generate", "gen"},
@@ -83,7 +83,12 @@ const char *args_nearest_command(const char *text, const char *const *names, int
         {"merge", "store merge"},      {"cache", "store"},     {"run", "compute"},         {"verify", "store verify"},
         {"spy", "inspect FILE --spy"},
     };
-    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    return alias(text, words, sizeof(words) / sizeof(*words));
+}
+
+const char *args_nearest_command(const char *text, const char *const *names, int count)
+{
+    const char *meant = args_other_command(text);
     return meant ? meant : args_nearest(text, names, count);
 }
 

@@ -70,7 +70,7 @@ static int unknown_command(int argc, char **argv)
     fprintf(stderr, "sparsek: unknown %s '%s'", option ? "option" : "command", cli_clean(name));
     if (command)
         fprintf(stderr, ": a command's options come after it, as in 'sparsek %s %s'", command, cli_clean(name));
-    else if (is_file(name)) {
+    else if (is_file(name) && args_other_command(name) == NULL) {
         char *quoted = cli_quoted(name);
         fprintf(stderr, "; 'sparsek inspect %s' shows what a matrix file holds", cli_clean(quoted));
         free(quoted);

@@ -67,7 +67,7 @@ typedef struct spk_tune_options {
     uint64_t seed; /* of the random operands; 0: from the clock */
     /* what cancels the call that takes these options, and no other: once *cancel is not zero, its tuning ends as spk_context_interrupt ends
      * all of a context, with SPK_ERR_INTERRUPTED. Another thread sets it, with an atomic store, or a signal handler (volatile
-     * sig_atomic_t). Read until the call returns. NULL: nothing does */
+     * sig_atomic_t); it stays so until the call returns. NULL: nothing does */
     const volatile int *cancel;
 } spk_tune_options;
 

@@ -36,6 +36,12 @@ void spk_plan_release_value(void *value)
     spk_plan_release(value);
 }
 
+/* A second candidate may have failed to come for want of memory. */
+static bool is_complete(const spk_plan *plan)
+{
+    return plan->bound.kernel->ops->takes == NULL || plan->fallback.kernel != NULL;
+}
+
 /* A plan of what was decided. since: the epoch before. known: the second candidate was decided, too, and nothing is tried; else it is
  * decided now, unless the plan's trial does so when it is wanted. */
 static spk_status make(spk_context *context, const spk_problem *problem, const spk_tune_options *options, spk_epoch since,
@@ -54,9 +60,11 @@ static spk_status make(spk_context *context, const spk_problem *problem, const s
     made->prepare_us = spk_now_us() - start;
     if (!known)
         SPK_GOTO(spk_plan_begin_trial(made, options, &decided->first));
-    if (!known && !spk_plan_trial_has_spare(made))
+    if (!known && !spk_plan_trial_has_spare(made)) {
         spk_plan_bind_fallback(made, options, &decided->first, &decided->fallback);
-    else if (known && decided->fallback.kernel != NULL)
+        if (!is_complete(made) && spk_stop_asked(&tuner.stop)) /* others would find the plan, and miss the candidate */
+            SPK_GOTO(spk_fail(SPK_ERR_INTERRUPTED, "interrupted while a second candidate was bound"));
+    } else if (known && decided->fallback.kernel != NULL)
         SPK_GOTO(spk_tune_bind(&tuner, problem, &decided->fallback, &made->fallback));
     take_workspace(made);
     if (made->workspace_bytes > 0)
@@ -73,12 +81,6 @@ static bool is_as_asked(const spk_problem *problem, const spk_asked *asked)
 {
     spk_pattern_facts now;
     return problem->pattern == NULL || (spk_pattern_is_remote(problem->pattern, &now) && memcmp(&now, &asked->pattern, sizeof now) == 0);
-}
-
-/* A second candidate may have failed to come for want of memory. */
-static bool is_complete(const spk_plan *plan)
-{
-    return plan->bound.kernel->ops->takes == NULL || plan->fallback.kernel != NULL;
 }
 
 /* One whose proof has no name yet gets it. */
@@ -107,7 +109,12 @@ static spk_status make_smaller(spk_context *context, const spk_problem *problem,
     fewer.unknown = SPK_UNKNOWN_ESTIMATE;
     for (int i = 0; i < MOST_LEFT_OUT && status == SPK_ERR_OUT_OF_MEMORY; i++) {
         used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", used > 0 ? "," : "", decided->first.kernel->name);
-        if (used >= LIST_TEXT || spk_tune_choose(&tuner, problem, &fewer, &decided->first) != SPK_OK)
+        if (used >= LIST_TEXT)
+            break;
+        const spk_status chosen = spk_tune_choose(&tuner, problem, &fewer, &decided->first);
+        if (chosen == SPK_ERR_INTERRUPTED)
+            return chosen;
+        if (chosen != SPK_OK)
             break;
         status = make(context, problem, &fewer, since, decided, false, out);
     }

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "store/class_key.h"
+#include "base/stop.h"
 #include "store/report.h"
 
 typedef struct spk_store spk_store;
@@ -64,9 +65,10 @@ spk_status spk_store_save(spk_store *store, const spk_report *report); /* one tr
  * the store is closed or the process exits. Evidence there that was measured at `since` (unix time) or later stays. Takes the report. */
 spk_status spk_store_save_behind(spk_store *store, spk_report **report, int64_t since);
 
-/* One tuner a class across threads and processes: waits until nobody else tunes class_key, at most limit_s. Released by unlock or by the
+/* One tuner a class across threads and processes: waits until nobody else tunes class_key, at most limit_s, or until stop (NULL: never)
+ * ends it, which is SPK_ERR_INTERRUPTED. Released by unlock or by the
  * death of the process. *token < 0: not locked (limit passed, or the store is in memory of one thread): tune all the same. */
-spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, int *token);
+spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, const spk_stop *stop, int *token);
 void spk_store_unlock(spk_store *store, int token);
 
 /* Entries are gathered first: visit may use the store. SPK_ERR_IO where the file cannot be read, unless it was refused as a whole and

@@ -88,7 +88,7 @@ static int attempt(spk_store *store, uint64_t hash, int *token)
     return 0;
 }
 
-spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, int *token)
+spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_s, const spk_stop *stop, int *token)
 {
     uint64_t hash = spk_hash_text(SPK_HASH_START, class_key);
     hash += hash == 0; /* 0 marks a free place */
@@ -103,6 +103,8 @@ spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_
             *token = error == 0 ? got : -1;
             return SPK_OK;
         }
+        if (stop != NULL && spk_stop_asked(stop))
+            return spk_fail(SPK_ERR_INTERRUPTED, "interrupted while another thread or process tuned the class");
         double wait_us = pause_us < left_us ? pause_us : left_us;
         struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)(wait_us * 1e3)};
         nanosleep(&wait, NULL);

@@ -1,4 +1,4 @@
-"""gen, convert, run, inspect, cache: files in, files out."""
+"""gen, convert, compute, inspect, store: files in, files out."""
 import json
 import math
 import os

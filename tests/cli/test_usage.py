@@ -12,6 +12,7 @@ WRONG = [
     ("bensh", 2, "unknown command 'bensh'; did you mean 'bench'?"),
     ("--verison", 2, "unknown option '--verison'; did you mean '--version'?"),
     ("frobnicate", 2, "unknown command 'frobnicate'"),
+    ("run a.mtx b.mtx", 2, "unknown command 'run'; did you mean 'compute'?"),
     ("cache list", 2, "unknown command 'cache'; did you mean 'store'?"),
     ("prune a.npy", 2, "unknown command 'prune'; did you mean 'convert --prune'?"),
     ("merge b.db", 2, "unknown command 'merge'; did you mean 'store merge'?"),
@@ -150,7 +151,7 @@ WRONG = [
     ("check extra", 2, "one argument too many"),
     ("regret --problems 0", 2, "--problems: 0 is not between 1 and"),
     ("store", 2, "needs an action"),
-    ("cache lst", 2, "unknown action 'lst'; did you mean 'list'?"),
+    ("store lst", 2, "unknown action 'lst'; did you mean 'list'?"),
     ("store export", 2, "export needs a FILE"),
     ("store list a.json", 2, "list takes no FILE"),
     ("store import missing.json", 3, "missing.json"),
@@ -170,6 +171,10 @@ class Usage(CliTest):
                 self.assertEqual(done.stdout, "")
                 if code == 2 and line:
                     self.assertTrue(done.stderr.startswith("sparsek"))
+
+    def test_an_older_name_is_told_though_a_file_has_it(self):
+        (self.folder / "run").mkdir()
+        self.assertIn("did you mean 'compute'?", self.cli("run", "a.mtx", "b.mtx", code=2).stderr)
 
     def test_program_help_names_every_command(self):
         for words in (["--help"], ["-h"], ["help"]):

@@ -673,8 +673,8 @@ static void interrupted(void **state)
     fixture_close(&f);
 }
 
-/* One call is cancelled, and no other: neither its neighbour's nor the next one. */
-static void cancelled(void **state)
+/* What is known needs no tuning, whatever would cancel it. */
+static void cancelled_before(void **state)
 {
     (void)state;
     fixture f;
@@ -683,6 +683,8 @@ static void cancelled(void **state)
     spk_tune_options options = quick;
     spk_plan *plan = NULL;
     spk_report *report = NULL;
+    float d[ROWS * N];
+    const spk_spmm_args args = fixture_args(&f, d);
     options.cancel = &cancel;
     assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &f.problem, &options, &plan), SPK_ERR_INTERRUPTED);
     assert_null(plan);
@@ -691,16 +693,54 @@ static void cancelled(void **state)
     spk_report_destroy(&report);
     assert_int_equal(spk_race_kernels(f.context, f.pattern, &f.problem, &options, NULL, &report), SPK_ERR_INTERRUPTED);
     spk_report_destroy(&report);
-    float d[ROWS * N];
-    spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = f.values, .b = f.b, .d = d, .alpha = 1};
     assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &options), SPK_ERR_INTERRUPTED);
     assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &quick), SPK_OK);
-    /* what is known needs no tuning, whatever would cancel it: the same plan, found by the same bytes */
     assert_int_equal(spk_compute_spmm(f.context, f.pattern, &f.problem, &args, &options), SPK_OK);
+    assert_true(is_right(&f, d));
     cancel = 0;
     options.fresh = 1;
     assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &f.problem, &options, &plan), SPK_OK);
     spk_plan_destroy(&plan);
+    fixture_close(&f);
+}
+
+static volatile int cancel_one;
+static atomic_int steps_told;
+
+static void cancel_at_the_fourth(void *user, int64_t done, int64_t total, const char *what)
+{
+    (void)user, (void)done, (void)total, (void)what;
+    if (atomic_fetch_add(&steps_told, 1) == 3)
+        __atomic_store_n(&cancel_one, 1, __ATOMIC_RELAXED);
+}
+
+static void *tune_another(void *of)
+{
+    const fixture *f = of;
+    spk_spmm problem = f->problem;
+    spk_report *report = NULL;
+    problem.n = N + 1;
+    const spk_status status = spk_tune(f->context, f->pattern, &problem, &quick, &report);
+    spk_report_destroy(&report);
+    return (void *)(intptr_t)status;
+}
+
+/* One call is cancelled while it tunes, and not its neighbour in another thread. */
+static void cancelled_amid(void **state)
+{
+    (void)state;
+    fixture f;
+    const spk_context_options telling = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 1, .progress = cancel_at_the_fourth};
+    fixture_open(&f, &telling);
+    spk_tune_options patient = {SPK_SIZED(spk_tune_options), .budget_s = 600, .effort = SPK_TUNE_EXHAUSTIVE, .cancel = &cancel_one};
+    spk_report *report = NULL;
+    pthread_t thread;
+    void *status = NULL;
+    assert_int_equal(pthread_create(&thread, NULL, tune_another, &f), 0);
+    assert_int_equal(spk_tune(f.context, f.pattern, &f.problem, &patient, &report), SPK_ERR_INTERRUPTED);
+    spk_report_destroy(&report);
+    pthread_join(thread, &status);
+    assert_int_equal((intptr_t)status, SPK_OK);
     fixture_close(&f);
 }
 
@@ -756,7 +796,8 @@ int main(void)
         cmocka_unit_test(failing_memory),
         cmocka_unit_test(empty_problems),
         cmocka_unit_test(interrupted),
-        cmocka_unit_test(cancelled),
+        cmocka_unit_test(cancelled_before),
+        cmocka_unit_test(cancelled_amid),
         cmocka_unit_test(fresh_patterns_of_a_known_class),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,7 +126,8 @@ static int open_files(void)
 }
 
 static atomic_int interrupted;
-static const spk_stop stop = {.all = &interrupted};
+static volatile int cancelled;
+static const spk_stop stop = {.all = &interrupted, .call = &cancelled};
 
 static void prepare(void)
 {
@@ -425,27 +426,41 @@ static void body_not_a_program(void)
     check_none("there is no such program", "there is no such program");
 }
 
-static void *interrupt_the_prover(void *unused)
+static void *interrupt_the_prover(void *by_call)
 {
     while (starts() == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
-    atomic_store(&interrupted, 1);
-    return unused;
+    if (by_call)
+        __atomic_store_n(&cancelled, 1, __ATOMIC_RELAXED);
+    else
+        atomic_store(&interrupted, 1);
+    return NULL;
 }
 
-static void body_interrupted(void)
+static void interrupt_by(void *call)
 {
     pthread_t thread;
     const double begun = spk_now_us();
-    CHECK(pthread_create(&thread, NULL, interrupt_the_prover, NULL) == 0);
+    CHECK(pthread_create(&thread, NULL, interrupt_the_prover, call) == 0);
     do_deed("sleep 600", "");
     pthread_join(thread, NULL);
     CHECK(spk_now_us() - begun < 500e6);
     for (int i = 0; i < COUNT; i++)
         check_one(i, SPK_ERR_INTERRUPTED, "interrupted before it was proved");
     atomic_store(&interrupted, 0);
+    cancelled = 0;
     do_deed("", "");
     check_odd(SPK_OK, ""); /* nothing of it was kept */
+}
+
+static void body_interrupted(void)
+{
+    interrupt_by(NULL);
+}
+
+static void body_cancelled(void)
+{
+    interrupt_by((void *)&cancelled);
 }
 
 /* A host program that has closed its standard streams, blocks signals and has its children waited for by the system. */
@@ -703,6 +718,7 @@ TEST(never_begins)
 TEST(missing)
 TEST(not_a_program)
 TEST(interrupted)
+TEST(cancelled)
 TEST(odd_host)
 TEST(no_compiler)
 TEST(real)
@@ -742,6 +758,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_missing),
         cmocka_unit_test(test_not_a_program),
         cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_cancelled),
         cmocka_unit_test(test_odd_host),
         cmocka_unit_test(test_no_compiler),
         cmocka_unit_test(test_real),

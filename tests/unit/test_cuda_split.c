@@ -1,6 +1,6 @@
-/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (split.h), one tile of a cluster cut in
- * two (cut.h), or rows cut into pieces (pieces.h): every block of every tile once, split tiles first and in one order for the whole
- * cluster, and less to do for the fullest block than without. */
+/* Who computes what where rows are of unequal length (schedule.h), long ones shared by a cluster (cluster_split.h), one tile of a cluster
+ * cut in two (cluster_cut.h), or rows cut into pieces (long_rows.h): every block of every tile once, split tiles first and in one order for
+ * the whole cluster, and less to do for the fullest block than without. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -215,6 +215,24 @@ static void interrupted(void **unused)
     assert_true(runs(NULL, choices[0], "from the store"));
 }
 
+/* The question is the same whatever cancels the call. */
+static void cancelled_by_another(void **unused)
+{
+    (void)unused;
+    const volatile int one = 0, other = 0;
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .cancel = &one};
+    spk_plan *plan = NULL;
+    ok(spk_plan_create(context, NULL, &gemm, &options, &plan));
+    spk_recent_add(context->recent, NULL, &gemm, &options, plan);
+    options.cancel = &other;
+    spk_plan *found = spk_recent_find(context->recent, NULL, &gemm, &options);
+    assert_ptr_equal(found, plan);
+    spk_plan_release(&found);
+    options.seed = 3;
+    assert_null(spk_recent_find(context->recent, NULL, &gemm, &options));
+    spk_plan_destroy(&plan);
+}
+
 static void no_memory(void **unused)
 {
     (void)unused;
@@ -253,7 +271,12 @@ static int remove_folder(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {TEST(the_same_question),          TEST(other_questions), TEST(a_write_of_this_process),
-                                       TEST(a_write_of_another_process), TEST(interrupted),     TEST(no_memory)};
+    const struct CMUnitTest tests[] = {TEST(the_same_question),
+                                       TEST(other_questions),
+                                       TEST(a_write_of_this_process),
+                                       TEST(a_write_of_another_process),
+                                       TEST(interrupted),
+                                       TEST(cancelled_by_another),
+                                       TEST(no_memory)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -398,7 +398,7 @@ static spk_status use(const char *path, const char *json_path)
     if (status == SPK_OK)
         status = spk_store_open(&spk_mem_system, path, NULL, NULL, &store);
     if (status == SPK_OK)
-        status = spk_store_lock(store, key, 1, &token);
+        status = spk_store_lock(store, key, 1, NULL, &token);
     if (status == SPK_OK)
         status = spk_store_save(store, report);
     if (status == SPK_OK)

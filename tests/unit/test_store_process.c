@@ -52,7 +52,7 @@ static int tune(spk_store *store, int class)
     int token = -1;
     snprintf(work, sizeof work, "%s/work-%d", folder, class);
     key_of(key, 1, class);
-    if (spk_store_lock(store, key, 300, &token) != SPK_OK || token < 0)
+    if (spk_store_lock(store, key, 300, NULL, &token) != SPK_OK || token < 0)
         return 1;
     if (stored_us(store, key) < 0) {
         int file = open(work, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -160,18 +160,18 @@ static void test_lock_limit(void **state)
         spk_store *a = open_store(in_memory ? "" : store_path), *b = in_memory ? a : open_store(store_path);
         char key[128], other[128];
         int held = -1, token = 7, free_token = -1;
-        OK(spk_store_lock(a, key_of(key, 1, 1), 0, &held));
+        OK(spk_store_lock(a, key_of(key, 1, 1), 0, NULL, &held));
         assert_true(held >= 0);
         double begun = spk_now_us();
-        OK(spk_store_lock(b, key, 0.2, &token));
+        OK(spk_store_lock(b, key, 0.2, NULL, &token));
         double waited_us = spk_now_us() - begun;
         assert_int_equal(token, -1);
         assert_true(waited_us >= 0.2e6);
         spk_store_unlock(b, token); /* nothing to release */
-        OK(spk_store_lock(b, key_of(other, 1, 2), 0, &free_token));
+        OK(spk_store_lock(b, key_of(other, 1, 2), 0, NULL, &free_token));
         assert_true(free_token >= 0);
         spk_store_unlock(a, held);
-        OK(spk_store_lock(b, key, 0, &token));
+        OK(spk_store_lock(b, key, 0, NULL, &token));
         assert_true(token >= 0);
         spk_store_unlock(b, token);
         spk_store_unlock(b, free_token);
@@ -189,15 +189,15 @@ static void test_lock_table(void **state)
     char key[128];
     int token = -1;
     for (int i = 0; i < SPK_STORE_LOCKS; i++) {
-        OK(spk_store_lock(a, key_of(key, 1, i), 0, &token));
+        OK(spk_store_lock(a, key_of(key, 1, i), 0, NULL, &token));
         assert_int_equal(token, i);
     }
-    OK(spk_store_lock(a, key_of(key, 1, 1000), 0, &token));
+    OK(spk_store_lock(a, key_of(key, 1, 1000), 0, NULL, &token));
     assert_int_equal(token, -1);
-    OK(spk_store_lock(b, key_of(key, 1, 5), 0, &token));
+    OK(spk_store_lock(b, key_of(key, 1, 5), 0, NULL, &token));
     assert_int_equal(token, -1);
     spk_store_close(&a);
-    OK(spk_store_lock(b, key, 0, &token));
+    OK(spk_store_lock(b, key, 0, NULL, &token));
     assert_int_equal(token, 0);
     spk_store_close(&b);
     must_tell(0, "");
@@ -210,7 +210,7 @@ static int hold_and_wait(int with_child)
     char key[128];
     int token = -1;
     spk_store *store = open_store(store_path);
-    if (spk_store_lock(store, key_of(key, 1, 1), 0, &token) != SPK_OK || token < 0)
+    if (spk_store_lock(store, key_of(key, 1, 1), 0, NULL, &token) != SPK_OK || token < 0)
         return 1;
     close(over[1]);
     if (with_child && fork() == 0) { /* a worker that outlives us must not keep our lock */
@@ -234,11 +234,11 @@ static void test_death_releases(void **state)
         pid_t child = start(hold_and_wait, with_child);
         assert_int_equal(read(ready[0], &byte, 1), 1);
         spk_store *store = open_store(store_path);
-        OK(spk_store_lock(store, key_of(key, 1, 1), 0.05, &token));
+        OK(spk_store_lock(store, key_of(key, 1, 1), 0.05, NULL, &token));
         assert_int_equal(token, -1);
         kill(child, SIGKILL);
         assert_int_equal(waitpid(child, &status, 0), child);
-        OK(spk_store_lock(store, key, 300, &token));
+        OK(spk_store_lock(store, key, 300, NULL, &token));
         assert_true(token >= 0);
         spk_store_close(&store);
         close(ready[0]);
@@ -313,7 +313,7 @@ static void *hammer(void *arg)
         if (status == SPK_OK && i % 7 == 0)
             status = spk_store_nearest(t->store, key, &decision, &found);
         if (status == SPK_OK && i % 11 == 0)
-            status = spk_store_lock(t->store, key, 0.001, &token);
+            status = spk_store_lock(t->store, key, 0.001, NULL, &token);
         spk_store_unlock(t->store, token);
         if (status == SPK_OK && t->who == 0) { /* one that saves as fast as the disk lets it would keep the children out for seconds */
             status = spk_store_save(t->store, t->report);
@@ -392,10 +392,10 @@ static int use_after_fork(int i)
     if (stored_us(shared, key) != i)
         return 2;
     int token = -1;
-    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, &token)); /* the parent holds this one, in the file where there is one */
+    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, NULL, &token)); /* the parent holds this one, in the file where there is one */
     if ((token >= 0) != (shared->path[0] == '\0'))
         return 3;
-    OK(spk_store_lock(shared, key_of(key, 7, 100 + i), 0, &token));
+    OK(spk_store_lock(shared, key_of(key, 7, 100 + i), 0, NULL, &token));
     if (token < 0)
         return 4;
     spk_store_close(&shared);
@@ -413,7 +413,7 @@ static void fork_amid_threads(const char *path)
     atomic_store(&running, 0);
     shared = open_store(path);
     save(shared, key_of(key, 9, 9), 99, 5);
-    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, &token));
+    OK(spk_store_lock(shared, key_of(key, 7, 7), 0, NULL, &token));
     for (int i = 0; i < THREADS; i++) {
         tuners[i] = (tuner){.store = shared, .who = i, .report = make_report(key_of(key, i, i), 5, i, i)};
         assert_int_equal(pthread_create(&tuners[i].thread, NULL, hammer, &tuners[i]), 0);

@@ -123,7 +123,7 @@ static void reads_but_keeps_in_memory(void)
     must_tell(1, "cannot be written");
     go_on(store);
     int token = -1;
-    OK(spk_store_lock(store, key, 1, &token));
+    OK(spk_store_lock(store, key, 1, NULL, &token));
     if (token < 0 || told_count != 0)
         _exit(6);
     /* As soon as it can be written again, it is. */

@@ -140,9 +140,12 @@ static inline spk_plan_info info_of(const spk_plan *plan)
 static inline spk_plan *make_plan(void)
 {
     spk_plan *plan = NULL;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    volatile int *cancel = calloc(1, sizeof *cancel); /* gone when the trial runs */
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM, .cancel = cancel};
     if (spk_plan_create(context, made.pattern, &product, &options, &plan) != SPK_OK)
         fail_msg("%s", spk_last_error(context));
+    *cancel = 1;
+    free((void *)cancel);
     return plan;
 }
 

@@ -439,7 +439,9 @@ static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem,
     bool found = false;
     tuning t = {.tuner = tuner, .problem = problem, .options = options, .class = class};
     double budget_s = options->budget_s > 0 ? options->budget_s : 2;
-    spk_status status = spk_store_lock(tuner->store, class->key, budget_s + lock_patience_s, &token);
+    spk_status status = spk_store_lock(tuner->store, class->key, budget_s + lock_patience_s, &tuner->stop, &token);
+    if (status == SPK_ERR_INTERRUPTED)
+        return status;
     if (status != SPK_OK)
         token = -1; /* it cannot be locked: tuning twice is better than not at all */
     status = SPK_OK;
@@ -452,7 +454,10 @@ static spk_status tune_class(const spk_tuner *tuner, const spk_problem *problem,
     t.anew = t.stored != NULL && spk_evidence_anew(tuner, options, t.stored, spk_class_hash(tuner, class->key));
     SPK_GOTO(spk_search_begin(&t.search, tuner, problem, options));
     choose_field(&t);
+    const bool of_load = t.anew && t.stored->provisional == SPK_PROVISIONAL_LOAD;
     status = tune_locked(&t, report, choice);
+    if (of_load && status != SPK_ERR_INTERRUPTED)
+        spk_evidence_was_measured_anew(spk_class_hash(tuner, class->key));
     if (status == SPK_OK && limits_kept_some_out(&t.search))
         remember(spk_class_hash(tuner, class->key)); /* they are for other processes to try: not again at each plan of this one */
     spk_search_end(&t.search);

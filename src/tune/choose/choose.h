@@ -136,8 +136,9 @@ bool spk_load_is_recent(int64_t measured_at);
 /* Whether a tuning now may do better than the stored decision of a class, whose spk_class_hash this is. */
 bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, const spk_decision *decision, uint64_t hash);
 
-/* Whether a tuning that begins measures everyone afresh, and not only what the stored evidence lacks. Remembers it for the process where
- * load is the reason. */
+/* Whether a tuning that begins measures everyone afresh, and not only what the stored evidence lacks. Where load is the reason this is for
+ * once in a process, which was_measured_anew says is over. */
 bool spk_evidence_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_report *stored, uint64_t hash);
+void spk_evidence_was_measured_anew(uint64_t hash);
 
 #endif

@@ -48,9 +48,10 @@ bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, c
 bool spk_evidence_anew(const spk_tuner *tuner, const spk_tune_options *options, const spk_report *stored, uint64_t hash)
 {
     const spk_decision decision = {.measured_at = stored->measured_at, .provisional = stored->provisional, .budget_s = stored->budget_s};
-    if (stored->provisional == SPK_PROVISIONAL_INTERRUPTED || !spk_evidence_due(tuner, options, &decision, hash))
-        return false;
-    if (stored->provisional == SPK_PROVISIONAL_LOAD)
-        spk_known_first(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash);
-    return true;
+    return stored->provisional != SPK_PROVISIONAL_INTERRUPTED && spk_evidence_due(tuner, options, &decision, hash);
+}
+
+void spk_evidence_was_measured_anew(uint64_t hash)
+{
+    spk_known_first(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash);
 }

@@ -241,7 +241,7 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
     t->tuner.log = NULL; /* nobody asked for a measurement that could be disturbed */
     t->problem = *problem;
     t->options = *options;
-    t->options.cancel = NULL;
+    t->options.cancel = t->tuner.stop.call = NULL; /* it was for the call that began the trial */
     SPK_TRY(copy_text(tuner->mem, options->only, &t->only));
     SPK_TRY(copy_text(tuner->mem, options->exclude, &t->exclude));
     t->options.only = t->only;

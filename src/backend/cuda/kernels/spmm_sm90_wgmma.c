@@ -16,14 +16,14 @@ enum { MOST_ACROSS_BYTES = 8 << 20, MOST_EXCHANGE_BYTES = 1 << 16, MOST_SPLIT_TI
 typedef struct state {
     spk_cuda_index index;
     CUfunction function;
-    void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: split.h); NULL: tiles are dealt out */
+    void *order; /* on the device: who computes what (schedule.h; SPLIT > 1: cluster_split.h); NULL: tiles are dealt out */
     spk_tile_order tiles;
     int blocks; /* of threads */
     wgmma_constants constants;
     wgmma_shape shape;
 } state;
 
-/* Clusters of two whose order is "across" cut one tile each (cut.h). */
+/* Clusters of two whose order is "across" cut one tile each (cluster_cut.h). */
 static bool is_cut(const spk_params *params)
 {
     return TUNED(params, SPLIT) == 2 && TUNED(params, ACROSS);

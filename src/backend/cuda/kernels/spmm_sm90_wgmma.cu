@@ -22,7 +22,7 @@ constexpr int B_ROW_BYTES = LAYOUT_B == COL_MAJOR ? CHUNK * 2
                                                   : 128; /* of a tile of B in shared memory, and its swizzle */
 constexpr int EDGE_CHUNKS = (EDGE_K + CHUNK - 1) / CHUNK,
               EDGE_LEFT = EDGE_K % CHUNK;            /* of the edge block; columns of its last chunk, 0: all */
-constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with another block than its first (turns.h) */
+constexpr bool MAY_TURN = EDGE_K == 0 && SPLIT == 1; /* a row may begin with another block than its first (row_period.h) */
 /* Tiles of 128 x 256, which the tensor cores bound: a stage goes back before the next one is waited for, and a tile's first products
  * overwrite its sums. Of smaller tiles ptxas serialises the products then (C7520), or registers run out. */
 constexpr bool WIDE = SPLIT == 1 && DOWN == 2 && WG_N == 256;

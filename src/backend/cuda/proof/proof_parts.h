@@ -1,6 +1,6 @@
 /* What the parts of a proof share: the candidates under proof, the job for the prover (proof_job.c), what it answers (proof_answers.c). */
-#ifndef SPK_BACKEND_CUDA_PROVING_H
-#define SPK_BACKEND_CUDA_PROVING_H
+#ifndef SPK_BACKEND_CUDA_PROOF_PARTS_H
+#define SPK_BACKEND_CUDA_PROOF_PARTS_H
 
 #include "backend/cuda/runtime/device.h"
 #include "backend/cuda/proof/prover.h"

@@ -1,6 +1,6 @@
 /* Candidates that committed runs on a device have proved: what counts where there is no prover. */
-#ifndef SPK_BACKEND_CUDA_PROVED_H
-#define SPK_BACKEND_CUDA_PROVED_H
+#ifndef SPK_BACKEND_CUDA_PROOF_TABLE_H
+#define SPK_BACKEND_CUDA_PROOF_TABLE_H
 
 #include "backend/cuda/runtime/device.h"
 

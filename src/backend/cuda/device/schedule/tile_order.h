@@ -1,5 +1,5 @@
-/* Which output tile a block of a persistent grid takes when: what the host fills in (host/schedule/schedule.h, split.h, cut.h, turns.h) and
- * scheduler.cuh reads. */
+/* Which output tile a block of a persistent grid takes when: what the host fills in (host/schedule/schedule.h, cluster_split.h,
+ * cluster_cut.h, row_period.h) and scheduler.cuh reads. */
 #ifndef SPK_CUDA_TILE_ORDER_H
 #define SPK_CUDA_TILE_ORDER_H
 

@@ -100,7 +100,7 @@ static void groups_rotate(int *memory, int64_t width, int64_t first, int64_t sta
 }
 
 /* Where neighbouring groups then want the same columns at the same time, a group begins with another stage than that of its first columns
- * (turns.h). */
+ * (row_period.h). */
 static spk_status groups_turn(const spk_mem *mem, group_memory *l)
 {
     const int64_t width = group_words(l->slots, l->height);

@@ -15,8 +15,8 @@ typedef struct groups_dealt {
     int blocks, chunks;
 } groups_dealt;
 
-/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (turns.h): else better groups cost
- * more than they save. */
+/* Whether rows are of about one length, and of no kind whose neighbours want the same columns in turn (row_period.h): else better groups
+ * cost more than they save. */
 bool spk_groups_may_change(const spk_bsr_view *view);
 
 /* Fewer columns in all groups, where there are so few rows that enough pairs of them can be tried. */
