@@ -261,8 +261,10 @@ static int print_outcome(cli *app, const run_flags *f, const run_data *r)
     spk_status status = spk_plan_get_info(r->plan, &info);
     if (status != SPK_OK)
         return cli_status(app, NULL, status, NULL);
+    const bool at_blocks = r->op->operands[operation_output(r->op, 0)].is_values; /* what is written is a matrix with blocks */
+    const spk_matrix_desc blocks = at_blocks ? matrix_view(r->blocks) : (spk_matrix_desc){.rows = d->rows, .cols = d->cols};
     if (cli_talks(app))
-        spk_fprintf(stdout, "%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)d->rows, (long long)d->cols,
+        spk_fprintf(stdout, "%s: %lld x %lld %s, %s in %.0f us (%s)\n", cli_clean(f->out), (long long)blocks.rows, (long long)blocks.cols,
                     spk_dtype_name(d->dtype), spk_plan_choice(r->plan), r->run_us, info.why);
     json_t *results = json_array(), *o = json_object();
     json_put(o, "out", json_text(f->out));

@@ -115,14 +115,26 @@ static int check_file(const cli *app, const char *action)
     const bool export = strcmp(action, "export") == 0;
     if (path[0] == 0 && named)
         return cli_fail(app, EXIT_INPUT, "store %s does not exist, and cannot be made", named);
-    if (path[0] == 0)
-        return export ? cli_fail(app, EXIT_INPUT, "there is nothing to export: the store is in memory") : EXIT_DONE;
+    if (path[0] == 0 && export)
+        return cli_fail(app, EXIT_INPUT, "there is nothing to export: the store is in memory");
+    if (path[0] == 0) {
+        cli_note(app, "the store is in memory: no file can be made where it would be");
+        return EXIT_DONE;
+    }
     if (stat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR))
         return EXIT_DONE;
     if (export || named)
         return cli_fail(app, EXIT_INPUT, "store %s does not exist%s", path, export ? ": there is nothing to export" : "");
     cli_note(app, "nothing has been learned yet: %s does not exist", path);
     return EXIT_DONE;
+}
+
+/* What comes in is to be kept. */
+static int check_kept(const cli *app)
+{
+    if (spk_store_path(app->context)[0] != 0 || named_store(app))
+        return EXIT_DONE;
+    return cli_fail(app, EXIT_ABSENT, "the store is in memory: no file can be made where it would be, and nothing that it takes is kept");
 }
 
 static json_t *counted(const char *action, const char *path, int64_t count, const char *unit)
@@ -172,8 +184,8 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
     bool out = strcmp(action, "export") == 0;
     int64_t count = 0;
     int code = out ? output_check(app, "export", path) : files_add(app, FILE_READ, "import", path);
-    if (code == EXIT_DONE && out)
-        code = check_file(app, action);
+    if (code == EXIT_DONE)
+        code = out ? check_file(app, action) : check_kept(app);
     if (code)
         return code;
     const char *file = out ? files_output(path) : files_input(path);
@@ -205,11 +217,12 @@ static int take_classes(cli *app, spk_context *other, const char *path, int file
 /* The classes of another store. */
 static int merge(cli *app, const char *path, json_t *results)
 {
-    spk_context_options options = {SPK_SIZED(spk_context_options), .store_path = path};
     spk_context *other = NULL;
     int64_t count = 0;
     struct stat facts;
     int code = files_add(app, FILE_READ, "merge", path);
+    if (code == EXIT_DONE)
+        code = check_kept(app);
     if (code == EXIT_DONE && stat(path, &facts) != 0)
         code = cli_fail(app, EXIT_INPUT, "store %s does not exist", path);
     if (code)
@@ -217,8 +230,9 @@ static int merge(cli *app, const char *path, json_t *results)
     const int file = memfd_create("sparsek-merge", MFD_CLOEXEC);
     if (file < 0)
         return cli_fail(app, EXIT_RESOURCES, "there is no room for the classes of %s on their way: %s", path, spk_system_error(errno));
-    const spk_status status = spk_context_create(&options, &other);
-    code = status == SPK_OK ? take_classes(app, other, path, file, &count) : cli_fail(app, EXIT_INPUT, "%s", spk_last_error(NULL));
+    code = cli_context(app, path, 1, &other);
+    if (code == EXIT_DONE)
+        code = take_classes(app, other, path, file, &count);
     spk_context_destroy(&other);
     close(file);
     if (code)

@@ -65,9 +65,9 @@ typedef struct spk_tune_options {
      * be faster or the threads would not have a processor each at this moment. spk_plan_choice tells what was taken. */
     const char *choice;
     uint64_t seed; /* of the random operands; 0: from the clock */
-    /* what cancels the call that takes these options, and no other: once *cancel is not zero, its tuning ends as spk_context_interrupt ends
-     * all of a context, with SPK_ERR_INTERRUPTED. Another thread sets it, with an atomic store, or a signal handler (volatile
-     * sig_atomic_t); it stays so until the call returns. NULL: nothing does */
+    /* NULL, or what cancels this call alone: once *cancel is not zero its tuning ends with SPK_ERR_INTERRUPTED, within a second, on a GPU
+     * behind a compilation. A signal handler sets it, or another thread by __atomic_store_n, and leaves it so until the call returns. What
+     * is known, an estimate, and later runs do not look at it */
     const volatile int *cancel;
 } spk_tune_options;
 

@@ -274,6 +274,11 @@ class Store(CliTest):
         self.assertEqual(done.stdout, "")
         self.assertIn("in memory", done.stderr)
         self.assertIn("nothing to export", self.cli("store", "export", "e.json", env=nowhere, code=3).stderr)
+        self.assertIn("in memory", self.cli("store", "list", env=nowhere).stderr)
+        self.cli("tune", *SMALL, "--store", "s.db")
+        self.cli("store", "export", "s.json", "--store", "s.db")
+        for action in ["import", "s.json"], ["merge", "s.db"]:
+            self.assertIn("nothing that it takes is kept", self.cli("store", *action, env=nowhere, code=4).stderr)
 
     def test_a_store_that_cannot_be_made(self):
         """It has no path, and asking for one makes nothing."""

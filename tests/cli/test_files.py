@@ -347,7 +347,8 @@ class Run(CliTest):
         self.check_close(self.read_array(self.path("d.mtx")), [[max(0.0, ab[i][j] + 1 + i) for j in range(6)] for i in range(9)])
         self.cli("gen", "bernoulli", "--rows", 9, "--cols", 6, "--block", "3x2", "--density", "40%", "--dtype", "f64", "-o", "c.mtx")
         c = self.read_array(self.path("c.mtx"))
-        self.cli(*line, "--op", "sddmm", "--at", "c.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-1")
+        told = self.cli(*line, "--op", "sddmm", "--at", "c.mtx", "--block", "3x2", "--alpha", "2", "--c", "c.mtx", "--beta", "-1").stdout
+        self.assertTrue(told.startswith("d.mtx: 9 x 6 f64"), told)
         stored = {(i // 3, j // 2) for i in range(9) for j in range(6) if c[i][j]}
         self.assertTrue(0 < len(stored) < 9)
         self.check_close(self.read_array(self.path("d.mtx")), [[2 * ab[i][j] - c[i][j] if (i // 3, j // 2) in stored else 0.0 for j in range(6)] for i in range(9)])
