@@ -179,11 +179,26 @@ static int fail_with(cli *app, spk_status status, bool writes)
     return code;
 }
 
+/* An export is JSON: over a store it would be a loss. */
+static int check_no_database(const cli *app, const char *path)
+{
+    static const char begin[] = "SQLite format 3";
+    char text[sizeof begin] = "";
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const bool database = file >= 0 && read(file, text, sizeof text) == (ssize_t)sizeof text && memcmp(text, begin, sizeof begin) == 0;
+    if (file >= 0)
+        close(file);
+    return database ? cli_fail(app, EXIT_USAGE, "%s is a database, as stores are: an export, which is JSON, does not replace it", path)
+                    : EXIT_DONE;
+}
+
 static int transfer(cli *app, const char *action, const char *path, json_t *results)
 {
     bool out = strcmp(action, "export") == 0;
     int64_t count = 0;
     int code = out ? output_check(app, "export", path) : files_add(app, FILE_READ, "import", path);
+    if (code == EXIT_DONE && out && strcmp(path, "-") != 0)
+        code = check_no_database(app, path);
     if (code == EXIT_DONE)
         code = out ? check_file(app, action) : check_kept(app);
     if (code)

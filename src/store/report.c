@@ -192,7 +192,7 @@ static void say_winner(paragraph *out, const spk_report *report, const spk_evide
         say_against(out, rival, chosen);
         append_words(out, ".");
     } else {
-        append_words(out, " No other kernel that may win was measured.");
+        append_words(out, " No other kernel that may win was measured to the end.");
     }
     if (dense != NULL && dense != rival && dense != chosen) {
         append_words(out, " Dense: ");

@@ -277,6 +277,9 @@ class Store(CliTest):
         self.assertIn("in memory", self.cli("store", "list", env=nowhere).stderr)
         self.cli("tune", *SMALL, "--store", "s.db")
         self.cli("store", "export", "s.json", "--store", "s.db")
+        before = (self.folder / "s.db").read_bytes()
+        self.assertIn("s.db is a database", self.cli("store", "export", "s.db", code=2).stderr)
+        self.assertEqual((self.folder / "s.db").read_bytes(), before)
         for action in ["import", "s.json"], ["merge", "s.db"]:
             self.assertIn("nothing that it takes is kept", self.cli("store", *action, env=nowhere, code=4).stderr)
 

@@ -153,7 +153,7 @@ static void test_dense_and_assume_finite(void **state)
     snprintf(dense->why, sizeof dense->why, "needs assume_finite");
     report->chosen = 0;
     says(report, "spmm_a MR=4 PACK=0 takes 50 us, spread 0.5 us.");
-    says(report, "No other kernel that may win was measured.");
+    says(report, "No other kernel that may win was measured to the end.");
     says(report, "Dense: some_dense at 25 us (2.00x the speed).");
     says(report, "With assume_finite, some_dense would win, 2.00x as fast as the choice.");
     report->candidates[0].spread_us = 15; /* as on a busy machine */
