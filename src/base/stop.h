@@ -11,8 +11,11 @@ typedef struct spk_stop {
     const volatile int *call; /* of this call alone, spk_tune_options.cancel; NULL: never */
 } spk_stop;
 
+/* stop NULL: never. */
 static inline bool spk_stop_asked(const spk_stop *stop)
 {
+    if (stop == NULL)
+        return false;
     return (stop->all != NULL && atomic_load_explicit(stop->all, memory_order_relaxed) != 0) ||
            (stop->call != NULL && __atomic_load_n(stop->call, __ATOMIC_RELAXED) != 0); /* theirs is of a type that C++ has, too */
 }

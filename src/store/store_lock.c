@@ -103,7 +103,7 @@ spk_status spk_store_lock(spk_store *store, const char *class_key, double limit_
             *token = error == 0 ? got : -1;
             return SPK_OK;
         }
-        if (stop != NULL && spk_stop_asked(stop))
+        if (spk_stop_asked(stop))
             return spk_fail(SPK_ERR_INTERRUPTED, "interrupted while another thread or process tuned the class");
         double wait_us = pause_us < left_us ? pause_us : left_us;
         struct timespec wait = {.tv_sec = 0, .tv_nsec = (long)(wait_us * 1e3)};
