@@ -8,7 +8,7 @@
 #include "cli/args/command.h"
 #include "cli/base/text.h"
 #include "cli/commands/commands.h"
-#include "cli/commands/run.h"
+#include "cli/commands/compute.h"
 #include "cli/io/files.h"
 #include "cli/io/json.h"
 #include "cli/io/messages.h"

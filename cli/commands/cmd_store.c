@@ -118,7 +118,7 @@ static int check_file(const cli *app, const char *action)
     if (path[0] == 0 && export)
         return cli_fail(app, EXIT_INPUT, "there is nothing to export: the store is in memory");
     if (path[0] == 0) {
-        cli_note(app, "the store is in memory: no file can be made where it would be");
+        cli_note(app, "the store is in memory: it has no file");
         return EXIT_DONE;
     }
     if (stat(path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR))
@@ -134,7 +134,7 @@ static int check_kept(const cli *app)
 {
     if (spk_store_path(app->context)[0] != 0 || named_store(app))
         return EXIT_DONE;
-    return cli_fail(app, EXIT_ABSENT, "the store is in memory: no file can be made where it would be, and nothing that it takes is kept");
+    return cli_fail(app, EXIT_ABSENT, "the store is in memory, and nothing that it takes is kept");
 }
 
 static json_t *counted(const char *action, const char *path, int64_t count, const char *unit)

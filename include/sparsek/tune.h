@@ -65,9 +65,9 @@ typedef struct spk_tune_options {
      * be faster or the threads would not have a processor each at this moment. spk_plan_choice tells what was taken. */
     const char *choice;
     uint64_t seed; /* of the random operands; 0: from the clock */
-    /* NULL, or what cancels this call alone: once *cancel is not zero its tuning ends with SPK_ERR_INTERRUPTED, within a second, on a GPU
-     * behind a compilation. A signal handler sets it, or another thread by __atomic_store_n, and leaves it so until the call returns. What
-     * is known, an estimate, and later runs do not look at it */
+    /* NULL, or a flag that cancels this call alone: once it is not zero, the call's tuning ends with SPK_ERR_INTERRUPTED, as after
+     * spk_context_interrupt. A signal handler may set it, or another thread by __atomic_store_n; it must stay set until the call returns.
+     * A choice from the store, an estimate, and the runs of a plan do not look at it */
     const volatile int *cancel;
 } spk_tune_options;
 

@@ -1,6 +1,6 @@
 /* One run of an operation on files: its inputs, its plan, its result. */
-#ifndef SPARSEK_CLI_COMMANDS_RUN_H
-#define SPARSEK_CLI_COMMANDS_RUN_H
+#ifndef SPARSEK_CLI_COMMANDS_COMPUTE_H
+#define SPARSEK_CLI_COMMANDS_COMPUTE_H
 
 #include "cli/base/cli.h"
 #include "cli/problem/settings.h"

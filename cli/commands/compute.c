@@ -1,5 +1,5 @@
 /* One run of an operation on files. */
-#include "cli/commands/run.h"
+#include "cli/commands/compute.h"
 
 #include <math.h>
 #include <stdlib.h>
