@@ -20,7 +20,7 @@ import tempfile
 PYTHON = """
 import json, statistics, time, torch
 import sparse_autotune as sa
-sa.set_options(unknown="tune")
+sa.set_options(tuning="now")
 torch.manual_seed(1)
 torch.set_num_threads(1)
 dense = torch.randn(64, 64)

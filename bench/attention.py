@@ -21,7 +21,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from attention_gpu import TOP_LEFT, case, kept_pairs, make_pattern, mask_lists  # noqa: E402
-from race.library import TUNE_EACH, Library, TuneOptions, sized  # noqa: E402
+from race.library import NOW_EACH, Library, TuneOptions, sized  # noqa: E402
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 CASES = [case("", heads, s, depth, heads_kv=kv, causal=causal) for heads, kv, s, depth in ((8, 8, 1024, 64), (8, 8, 2048, 64), (8, 8, 2048, 128), (8, 2, 2048, 128), (2, 2, 8192, 128))
@@ -36,7 +36,7 @@ class Ours:
         given = {name: c[name] for name in ("heads", "heads_kv", "queries", "keys", "depth", "causal")}
         operation = library.operations["attention"]
         problem = operation.problem(dtype={"f32": 1, "bf16": 4}[dtype], diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], **given)
-        options = sized(TuneOptions, budget_s=budget, unknown=TUNE_EACH)
+        options = sized(TuneOptions, budget_s=budget, tuning=NOW_EACH)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, make_pattern(library, c, lists) if lists else None, problem, C.byref(options), C.byref(self.plan)))
         self.out = torch.empty_like(q)

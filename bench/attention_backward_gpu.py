@@ -19,7 +19,7 @@ import torch
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from attention_gpu import BF16, ESTIMATE, TOP_LEFT, case, graph_of, in_words, kept_pairs, make_pattern, mask_lists, run, timed, within  # noqa: E402
 from race.attention_backward_peers import PEERS, takes_part, version  # noqa: E402
-from race.library import TUNE_EACH, TuneOptions, sized  # noqa: E402
+from race.library import NOW_EACH, TuneOptions, sized  # noqa: E402
 
 CASES = [case(f"{'causal' if causal else 'full'}-s{s}-d{d}", 16, s, d, batch=2 if s == 4096 else 1, causal=causal) for d in (64, 128) for s in (4096, 16384) for causal in (0, 1)]
 CASES += [case("full-s1024-d128", 48, 1024, 128, batch=4), case("causal-s1024-d128", 48, 1024, 128, batch=4, causal=1),
@@ -93,7 +93,7 @@ class Ours:
         given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], assume_finite=1, **given)
         chosen = options.choice.encode() if options.choice else None
-        tune = sized(TuneOptions, unknown=TUNE_EACH, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
+        tune = sized(TuneOptions, tuning=NOW_EACH, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(tune), C.byref(self.plan)))
         self.choice = library.choice(self.plan)

@@ -29,7 +29,7 @@ import torch
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from race.attention_peers import PEERS, bars, takes_part, version  # noqa: E402
-from race.library import I64, TUNE_EACH, DeferredIndices, DeviceIndices, Indices, Library, TuneOptions, sized  # noqa: E402
+from race.library import I64, NOW_EACH, DeferredIndices, DeviceIndices, Indices, Library, TuneOptions, sized  # noqa: E402
 
 BF16, TOP_LEFT, ESTIMATE, I32, DEVICE = 4, 1, 1, 0, 1
 
@@ -133,7 +133,7 @@ class Ours:
             pointers.update(query_ends=ends.data_ptr(), key_ends=ends.data_ptr())
             self.arrays = ends
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], assume_finite=1, **given)
-        options = sized(TuneOptions, effort=0 if tune else ESTIMATE, unknown=TUNE_EACH, exclude=exclude)
+        options = sized(TuneOptions, effort=0 if tune else ESTIMATE, tuning=NOW_EACH, exclude=exclude)
         self.library, self.plan = library, C.c_void_p()
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
         self.out, self.choice = torch.full_like(q, math.nan), library.choice(self.plan)

@@ -19,7 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from race.library import I64, TUNE_EACH, Indices, Library, TuneOptions, sized  # noqa: E402
+from race.library import I64, NOW_EACH, Indices, Library, TuneOptions, sized  # noqa: E402
 
 DTYPES = {"f32": (1, 4), "bf16": (4, 2)}
 SHAPE = dict(heads=4, queries=4096, keys=4096)
@@ -47,7 +47,7 @@ class Plan:
     def __init__(self, library, case, pattern, budget):
         self.library, self.pattern, self.plan = library, pattern, C.c_void_p()
         operation, (dtype, size) = library.operations["attention"], DTYPES[case["dtype"]]
-        problem, options = operation.problem(dtype=dtype, depth=case["depth"], **SHAPE), sized(TuneOptions, budget_s=budget, unknown=TUNE_EACH)
+        problem, options = operation.problem(dtype=dtype, depth=case["depth"], **SHAPE), sized(TuneOptions, budget_s=budget, tuning=NOW_EACH)
         library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(self.plan)))
         count = SHAPE["heads"] * SHAPE["queries"] * case["depth"]
         self.arrays = {name: (C.c_char * (count * size + 64))() for name in "qkvo"}

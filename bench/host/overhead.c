@@ -38,7 +38,7 @@ int main(void)
     TRY(spk_matrix_view(matrix, &desc));
     float *b = calloc(SIZE * N, sizeof *b), *d = calloc(SIZE * N, sizeof *d);
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = N};
-    const spk_tune_options warm = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM};
+    const spk_tune_options warm = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM};
     spk_pattern *pattern = NULL;
     spk_plan *plan = NULL;
     TRY(spk_pattern_from_matrix(context, matrix, &pattern));

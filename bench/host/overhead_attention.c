@@ -33,7 +33,7 @@ static attention make(int64_t queries, spk_pattern *pattern)
     attention a = {.pattern = pattern,
                    .problem = {SPK_SIZED(spk_attention), .dtype = SPK_BF16, .queries = queries, .keys = queries, .depth = DEPTH,
                                .heads = HEADS, .mask_heads = pattern != NULL ? HEADS : 0, .assume_finite = 1},
-                   .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 2}};
+                   .options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM, .budget_s = 2}};
     TRY(spk_plan_create_attention(context, pattern, &a.problem, &a.options, &a.plan)); /* tunes */
     a.args = (spk_attention_args){SPK_SIZED(spk_attention_args),
                                   .q = device_zeros(bytes),

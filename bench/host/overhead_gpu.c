@@ -22,7 +22,7 @@ typedef struct product {
 static product make_product(int64_t n)
 {
     product p = {.problem = {SPK_SIZED(spk_spmm), .n = n, .dtype_a = SPK_F16, .assume_finite = 1},
-                 .options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM, .budget_s = 1}};
+                 .options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM, .budget_s = 1}};
     TRY(spk_matrix_generate(context,
                             &(spk_generate){SPK_SIZED(spk_generate), .generator = SPK_GEN_UNIFORM, .rows = SIZE, .cols = SIZE,
                                             .block_rows = BLOCK, .block_cols = BLOCK, .density = 0.25, .seed = 1},

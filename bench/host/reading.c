@@ -61,10 +61,10 @@ static void race(spk_dtype dtype, const char *name, spk_pattern *pattern, const 
     void *b = calloc((size_t)GRID * BLOCK, element), *d = calloc((size_t)GRID * BLOCK, element);
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 1, .dtype_a = dtype, .dtype_b = dtype, .dtype_d = dtype};
     spk_plan *plan = NULL;
-    TRY(spk_plan_create_spmm(
-        context, pattern, &problem,
-        &(spk_tune_options){SPK_SIZED(spk_tune_options), .only = "spmm_f32_narrow_avx2,spmm_half_narrow_avx2,spmm_half_narrow_avx512"},
-        &plan));
+    TRY(spk_plan_create_spmm(context, pattern, &problem,
+                             &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW,
+                                                 .only = "spmm_f32_narrow_avx2,spmm_half_narrow_avx2,spmm_half_narrow_avx512"},
+                             &plan));
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1};
     double reading[MOST_ROUNDS], product[MOST_ROUNDS], ratio[MOST_ROUNDS];
     long long sum = 0;

@@ -88,7 +88,7 @@ static void step(bench *b, const topology *t, int at)
         indices.index_memory = SPK_DEVICE;
         indices.deferred = &deferred;
     }
-    b->options.unknown = at < 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_ESTIMATE;
+    b->options.tuning = at < 0 ? SPK_TUNING_NOW : SPK_TUNING_NEVER;
     const double start = now_us();
     TRY(spk_pattern_create(context, &indices, &pattern));
     const double made = now_us();

@@ -57,7 +57,7 @@ def problem(number, seed, device="cpu"):
 
 
 def tuned(call, store, budget_s):
-    sa.set_options(store=store, unknown="tune", budget_s=budget_s)
+    sa.set_options(store=store, tuning="now", budget_s=budget_s)
     sa.clear_cache()
     begin = time.perf_counter()
     call()
@@ -96,7 +96,7 @@ def running(columns, options):
     torch.manual_seed(1)
     a = sa.BSR.from_dense(torch.randn(2048, 2048), block=32, density=0.1, by="l2")
     x = torch.randn(2048, columns)
-    sa.set_options(store="", unknown="estimate")
+    sa.set_options(store="", tuning="never")
     found = {0: percentiles(lambda: sa.matmul(a, x))}
     for loops in options.loops:
         with busy(loops):

@@ -341,7 +341,7 @@ def main():
     if not options.store:
         folder = tempfile.TemporaryDirectory()
         options.store = str(pathlib.Path(folder.name) / "store.db")
-    sa.set_options(store=options.store, unknown="tune", budget_s=options.budget_s)
+    sa.set_options(store=options.store, tuning="now", budget_s=options.budget_s)
     torch.manual_seed(1)
     name = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
     head = dict(

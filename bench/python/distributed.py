@@ -334,7 +334,7 @@ def worker(rank, options, folder):
         torch.cuda.set_device(ranks.device)
     else:
         torch.set_num_threads(1)
-    sa.set_options(store=options.store or os.path.join(folder, "store.db"), unknown="tune", budget_s=options.budget_s)
+    sa.set_options(store=options.store or os.path.join(folder, "store.db"), tuning="now", budget_s=options.budget_s)
     rendezvous = dist.FileStore(os.path.join(folder, "rendezvous"), options.ranks)
     named = {}
     if ranks.cuda:

@@ -3,11 +3,11 @@
 With --seconds a problem is called for so long, 100 times at least: on a GPU candidates are compiled and proved meanwhile. With --wait-s it is called on until
 what is tried in place is decided, for so long at most.
 
-On a GPU the choices are compared in CUDA graphs, which leave the host's time out; where a call cannot be captured, by the host's clock ("by" in the file).
+On a GPU the choices are compared in CUDA graphs, too, which leave the host's time out: "loss_in_graphs", null where a call cannot be captured.
 
 Random problems (--count) of SpMM, SDDMM, GEMM and attention with and without masks, and of their gradients, each with an empty store and no bundle. Of each one
 the file says how long the first call took and what a usual one takes, how long the slowest of 100 calls took, and what the choices that these calls led to lose
-beside those of tuning: the two are timed in turns, and the loss is the median of the ratios, less one.
+beside those of tuning: calls of the two are timed in turns by the host's clock, and the loss is the median of the ratios, less one.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import statistics
 import sys
 import tempfile
@@ -125,8 +126,8 @@ def event_seconds(call, count):
 
 def ratios_of_graphs(call, stores, count):
     graphs = []
-    for store, unknown in stores:
-        sa.set_options(store=store, unknown=unknown)
+    for store, tuning in stores:
+        sa.set_options(store=store, tuning=tuning)
         graphs.append(graph_of(call))
     for _ in range(ROUNDS):
         least = [min(event_seconds(graph, count) for _ in range(3)) for graph in graphs]
@@ -136,8 +137,8 @@ def ratios_of_graphs(call, stores, count):
 def ratios_of_calls(call, device, stores, count):
     for _ in range(ROUNDS):
         least = []
-        for store, unknown in stores:
-            sa.set_options(store=store, unknown=unknown)
+        for store, tuning in stores:
+            sa.set_options(store=store, tuning=tuning)
             for _ in range(3):
                 call()
             least.append(min(seconds(call, device, count) for _ in range(3)))
@@ -145,15 +146,16 @@ def ratios_of_calls(call, device, stores, count):
 
 
 def loss(call, device, stores, usual_s):
-    """Of the first store's choices, over the second's, and by what it was measured."""
-    count = max(1, min(50, int(2e-3 / max(usual_s, 1e-7))))
+    """Of the first store's choices, over the second's: in calls as the user makes them, and on a GPU in CUDA graphs, None where they cannot be captured."""
+    count = max(1, min(50 if device == "cpu" else 400, int((2e-3 if device == "cpu" else 12e-3) / max(usual_s, 1e-7))))
+    called, captured = statistics.median(ratios_of_calls(call, device, stores, count)) - 1, None
     if device == "cuda":
         try:
-            return statistics.median(ratios_of_graphs(call, stores, count)) - 1, "graphs"
+            captured = statistics.median(ratios_of_graphs(call, stores, min(50, count))) - 1
         except RuntimeError as failure:
             print(f"  not captured: {str(failure).splitlines()[0]}", file=sys.stderr)
             torch.cuda.synchronize()
-    return statistics.median(ratios_of_calls(call, device, stores, count)) - 1, "calls"
+    return called, captured
 
 
 class Settled:
@@ -175,16 +177,16 @@ class Settled:
 
 def tried(call, options, folder):
     device, store, tuned = options.device, folder / "tried.db", folder / "tuned.db"
-    sa.set_options(store=store, unknown=options.mode, budget_s=0)
+    sa.set_options(store=store, tuning=options.mode, budget_s=0)
     sa.clear_cache()
     first_s = seconds(call, device)
     calls, begin, settled = [], time.perf_counter(), Settled(store)
     while len(calls) < CALLS or time.perf_counter() < begin + options.seconds or (options.mode == "in_place" and not settled.now(options.wait_s)):
         calls.append(seconds(call, device))
     usual_s = statistics.median(calls[-20:])
-    sa.set_options(store=tuned, unknown="tune", budget_s=options.budget_s)
+    sa.set_options(store=tuned, tuning="now", budget_s=options.budget_s)
     tuning_s = seconds(call, device)
-    lost, by = loss(call, device, ((store, options.mode), (tuned, "tune")), usual_s)
+    lost, in_graphs = loss(call, device, ((store, options.mode), (tuned, "now")), usual_s)
     return dict(
         first_ms=round(1e3 * first_s, 3),
         usual_ms=round(1e3 * usual_s, 4),
@@ -194,23 +196,22 @@ def tried(call, options, folder):
         waited_ms=round(1e3 * (first_s - usual_s), 3),
         tuning_s=round(tuning_s, 2),
         loss=round(lost, 4),
-        by=by,
+        loss_in_graphs=None if in_graphs is None else round(in_graphs, 4),
     )
 
 
 def summary(problems):
     waited, losses = sorted(row["waited_ms"] for row in problems), sorted(row["loss"] for row in problems)
+    captured = sorted(row["loss_in_graphs"] for row in problems if row["loss_in_graphs"] is not None)
     at = lambda values, part: values[round(part * (len(values) - 1))]  # noqa: E731
-    return dict(
-        waited_ms=dict(median=at(waited, 0.5), p95=at(waited, 0.95), most=waited[-1]),
-        loss=dict(median=at(losses, 0.5), p95=at(losses, 0.95), most=losses[-1]),
-    )
+    three = lambda values: dict(median=at(values, 0.5), p95=at(values, 0.95), most=values[-1])  # noqa: E731
+    return dict(waited_ms=three(waited), loss=three(losses), loss_in_graphs=three(captured) if captured else None)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--json", type=result_file)
-    parser.add_argument("--mode", choices=("in_place", "tune", "estimate"), default="in_place", help="set_options(unknown=MODE)")
+    parser.add_argument("--mode", choices=("in_place", "now", "never"), default="in_place", help="set_options(tuning=MODE)")
     parser.add_argument("--threads", type=integer(1, 1024), default=torch.get_num_threads())
     parser.add_argument("--budget-s", type=SECONDS, default=0.0, help="of the tuning that is compared with; 0: the default")
     parser.add_argument("--seconds", type=SECONDS, default=0.0, help="for which a problem is called, 100 times at least")
@@ -218,6 +219,8 @@ def main():
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--count", type=integer(1), default=40)
     parser.add_argument("--seed", type=integer(0), default=1)
+    parser.add_argument("--keep", type=pathlib.Path, help="folder for the two stores of each problem, NUMBER-tried.db and NUMBER-tuned.db")
+    parser.add_argument("--numbers", help="comma-separated: only these of the problems")
     parser.add_argument("--kind", choices=KINDS, action="append", help="only this one; several times: these")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
@@ -236,10 +239,11 @@ def main():
         problems=[],
     )
     kinds = options.kind or list(KINDS)
-    sa.set_options(store="", unknown="estimate")
+    sa.set_options(store="", tuning="never")
     for make in KINDS.values():  # what PyTorch does once a process
         make(random.Random(0), dict(device=options.device, dtype=torch.float32))()
-    for number in range(options.count):
+    numbers = range(options.count) if options.numbers is None else [int(number) for number in options.numbers.split(",")]
+    for number in numbers:
         rng = random.Random(1000 * options.seed + number)
         torch.manual_seed(1000 * options.seed + number)
         kind = kinds[number % len(kinds)]
@@ -250,10 +254,15 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             row = dict(number=number, kind=kind, dtype=str(dtype)[6:], **tried(call, options, pathlib.Path(folder)))
             sa.set_options(store="")
+            if options.keep is not None:
+                options.keep.mkdir(parents=True, exist_ok=True)
+                for store in pathlib.Path(folder).glob("*.db*"):
+                    shutil.copy(store, options.keep / f"{number}-{store.name}")
         found["problems"].append(row)
         print(
             f"{number:3} {kind:24} {row['dtype']:8} first {row['first_ms']:9.2f} ms, usual {row['usual_ms']:8.3f}, slowest {row['slowest_ms']:8.2f}; "
-            f"tuning {row['tuning_s']:5.2f} s; loss {100 * row['loss']:6.1f} %",
+            f"tuning {row['tuning_s']:5.2f} s; loss {100 * row['loss']:6.1f} %"
+            + ("" if row["loss_in_graphs"] is None else f", in graphs {100 * row['loss_in_graphs']:6.1f} %"),
             flush=True,
         )
         found.update(summary(found["problems"]))
@@ -262,6 +271,7 @@ def main():
     print(
         f"waited beyond the call: median {found['waited_ms']['median']:.2f} ms, 95th {found['waited_ms']['p95']:.2f}, most {found['waited_ms']['most']:.2f}; "
         f"loss: median {100 * found['loss']['median']:.1f} %, 95th {100 * found['loss']['p95']:.1f} %, most {100 * found['loss']['most']:.1f} %"
+        + ("" if found["loss_in_graphs"] is None else "; in graphs {median:.3f}, {p95:.3f}, {most:.3f}".format(**found["loss_in_graphs"]))
     )
 
 

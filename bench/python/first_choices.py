@@ -86,7 +86,7 @@ def work(number, options, end, results):
 
     import sparse_autotune as sa
 
-    sa.set_options(store="", effort="measure", unknown="estimate")
+    sa.set_options(store="", effort="measure", tuning="never")
     rng, done, refused = random.Random(1000 * options.seed + number), 0, {}
     while time.monotonic() < end:
         make = rng.choice([product, product, layer, dense, attention, attention, attention])

@@ -42,7 +42,7 @@ def judged(number, options, folder):
     stores, counts = {}, collections.Counter()
     for time in range(options.times):
         store = folder / f"{time}.db"
-        sa.set_options(store=store, unknown="tune", budget_s=options.budget_s)
+        sa.set_options(store=store, tuning="now", budget_s=options.budget_s)
         sa.clear_cache()
         call()
         sa.set_options(store="")
@@ -51,7 +51,7 @@ def judged(number, options, folder):
         counts[made] += 1
     usual, over = stores[counts.most_common(1)[0][0]], dict.fromkeys(stores, 1.0)  # the most frequent one
     if len(stores) > 1:
-        sa.set_options(store=usual, unknown="fail")
+        sa.set_options(store=usual, tuning="ahead_each")
         usual_s = min(first_calls.seconds(call, options.device) for _ in range(5))
         for made, store in stores.items():
             if store != usual:

@@ -26,7 +26,7 @@ def timed(calls):
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    sa.set_options(store="", effort="measure", unknown="tune", budget_s=0.05, warm=True)
+    sa.set_options(store="", effort="measure", tuning="now", budget_s=0.05, warm=True)
     a = sa.BSR.from_dense(torch.randn(64, 64), block=16, density=0.3, by="l2")
     x, y, layer = torch.randn(64, 8), torch.randn(8, 64), sa.SparseLinear(64, 64, 16, 0.3)
     q = torch.randn(1, 2, 32, 16)

@@ -246,7 +246,7 @@ def main():
     parser.add_argument("--only", metavar="REGEX", default="", help="cases whose name matches")
     parser.add_argument("--limit-s", type=SECONDS, default=1e9, help="begin no case after so many seconds")
     options = parser.parse_args()
-    sa.set_options(unknown="tune")
+    sa.set_options(tuning="now")
     torch.manual_seed(1)
     if options.json:
         os.makedirs(os.path.dirname(os.path.abspath(options.json)), exist_ok=True)

@@ -156,7 +156,7 @@ def main():
         if options.form not in (None, name):
             continue
         folder = tempfile.TemporaryDirectory()  # a store in memory would let the first sizes go
-        sa.set_options(store=pathlib.Path(folder.name) / "store.db", budget_s=options.budget_s, unknown="tune_each")
+        sa.set_options(store=pathlib.Path(folder.name) / "store.db", budget_s=options.budget_s, tuning="now_each")
         sa.clear_cache()
         begin = time.perf_counter()
         for n in sizes:
@@ -165,7 +165,7 @@ def main():
             torch.cuda.synchronize()
         all_s = time.perf_counter() - begin
         own = {n: choice_of(form, n) for n in sizes}
-        sa.set_options(unknown="tune")
+        sa.set_options(tuning="now")
         known = {}
         for order in ("up", "down", "mixed"):
             measured, longest, chosen = stalls(form, sizes, order, options.budget_s)

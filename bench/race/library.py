@@ -57,11 +57,11 @@ class ScalarInfo(C.Structure):
     _fields_ = [("struct_size", C.c_size_t), ("name", C.c_char_p), ("offset", C.c_size_t)]
 
 
-TUNE_EACH = 3  # spk_unknown: a size is tuned though another of the same layer is known
+NOW_EACH = 2  # spk_tuning: a size is tuned though another of the same layer is known
 
 
 class TuneOptions(C.Structure):
-    _fields_ = [("struct_size", C.c_size_t), ("effort", C.c_int), ("unknown", C.c_int), ("cache", C.c_int), ("budget_s", C.c_double),
+    _fields_ = [("struct_size", C.c_size_t), ("effort", C.c_int), ("tuning", C.c_int), ("cache", C.c_int), ("budget_s", C.c_double),
                 ("tolerance", C.c_double), ("fresh", C.c_int), ("reserved", C.c_int), ("only", C.c_char_p), ("exclude", C.c_char_p), ("choice", C.c_char_p),
                 ("seed", C.c_uint64)]
 
@@ -189,7 +189,7 @@ class Library:
     def plan(self, op, case, pattern, fields, choice=None, fresh=False, only=None, exclude=None, effort=0):
         made, problem = C.c_void_p(), self.operations[op].problem(**fields, assume_finite=int(case.assume_finite))
         options = sized(TuneOptions, cache=int(case.cache == "warm"), choice=choice.encode() if choice else None, fresh=int(fresh), only=only.encode() if only else None,
-                        exclude=exclude.encode() if exclude and not choice else None, effort=effort, unknown=TUNE_EACH)
+                        exclude=exclude.encode() if exclude and not choice else None, effort=effort, tuning=NOW_EACH)
         self.check(self.lib.spk_plan_create(self.context, pattern, problem, C.byref(options), C.byref(made)))
         return made
 

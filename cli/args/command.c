@@ -95,7 +95,7 @@ bool cli_leaves(const cli *app, const char *kernel)
 
 void cli_tune_options(const cli *app, spk_tune_options *options)
 {
-    *options = (spk_tune_options){SPK_SIZED(spk_tune_options)};
+    *options = (spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW};
     options->effort = (spk_effort)app->effort;
     options->budget_s = app->budget_s;
     options->only = app->only;

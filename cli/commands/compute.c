@@ -460,6 +460,8 @@ int run_now(cli *app, const run_flags *f, run_data *r)
 {
     spk_tune_options options;
     cli_tune_options(app, &options);
+    static const spk_tuning tunings[] = {SPK_TUNING_NOW, SPK_TUNING_NEVER, SPK_TUNING_AHEAD, SPK_TUNING_AHEAD_EACH};
+    options.tuning = tunings[f->tuning];
     operation_promise(r->op, &r->given, "assume_finite", r->finite);
     options.choice = f->choice;
     cli_interrupt_ends(app, false); /* tuning keeps what it has measured */

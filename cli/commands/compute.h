@@ -32,6 +32,7 @@ typedef struct run_flags {
     int op;
     const char *inputs[RUN_MOST_INPUTS], *at; /* at: the file whose blocks are the pattern, where no input is */
     const char *out, *tensor[2], *tensor_out, *choice;
+    int tuning; /* of "now|never|ahead|ahead_each" */
     args_block block;
     int64_t cols; /* of the matrix with blocks; 0: as its file says */
     spk_dtype dtype;

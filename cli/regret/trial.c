@@ -66,9 +66,9 @@ int regret_trial_look_up(cli *app, trial *t, tuned *out)
 {
     spk_plan *plan = NULL;
     *out = (tuned){0};
-    t->p.options.unknown = SPK_UNKNOWN_FAIL;
+    t->p.options.tuning = SPK_TUNING_AHEAD_EACH;
     spk_status status = spk_plan_create(app->context, t->p.pattern, &t->p.given, &t->p.options, &plan);
-    t->p.options.unknown = SPK_UNKNOWN_TUNE;
+    t->p.options.tuning = SPK_TUNING_NOW;
     if (status == SPK_OK)
         out->choice = cli_format("%s", spk_plan_choice(plan));
     spk_plan_destroy(&plan);

@@ -33,7 +33,7 @@ def parse(parser, arguments):
     torch.manual_seed(options.seed)
     if options.budget is None and options.small:
         options.budget = 0.1  # training meets dozens of classes of products: they would take minutes
-    sa.set_options(unknown="tune", budget_s=options.budget or 0)  # not in place: the choice is made before it is timed
+    sa.set_options(tuning="now", budget_s=options.budget or 0)  # not in place: the choice is made before it is timed
     return options
 
 

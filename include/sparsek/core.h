@@ -305,7 +305,7 @@ typedef struct spk_bsr_indices {
  * indices are never used: SpMM is that of a pattern without blocks then, what SDDMM writes means nothing, and the next planning or run
  * after the device has found them fails, as does spk_pattern_get_info, which waits and copies the indices to the host. So do tuning, the
  * oracle, and plans with SPK_TRANS, once a pattern. A class of its own, with M and K in buckets, is tuned among the kernels that need
- * nothing on the host; with spk_tune_options.unknown = SPK_UNKNOWN_ESTIMATE a plan waits for nothing. The stream must exist, and other
+ * nothing on the host; with spk_tune_options.tuning = SPK_TUNING_NEVER a plan waits for nothing. The stream must exist, and other
  * streams be done with the pattern's plans, when the last of the pattern and its plans is destroyed.
  * On a stream that is captured (with device_allocate) this work becomes part of the graph. Each replay reads the arrays anew. Wrong ones
  * then are as a pattern without blocks, and no call fails. Memory from device_allocate must stay the graph's: what is released during the

@@ -26,23 +26,20 @@ typedef enum spk_effort {
     SPK_TUNE_EXHAUSTIVE = 2 /* every applicable candidate; the budget is ignored unless set */
 } spk_effort;
 
-/* What to do with a class the store does not know. */
-typedef enum spk_unknown {
-    /* it is tuned; but another number of tokens of a layer that is known runs at once on the nearest known class's choice. spk_tune
-     * measures that, too */
-    SPK_UNKNOWN_TUNE = 0,
-    SPK_UNKNOWN_ESTIMATE = 1,
-    SPK_UNKNOWN_FAIL = 2,      /* SPK_ERR_UNKNOWN_CLASS */
-    SPK_UNKNOWN_TUNE_EACH = 3, /* it is tuned in any case: for warming up */
-    SPK_UNKNOWN_NEAREST = 4,   /* the nearest class of a layer that is known decides; else SPK_ERR_UNKNOWN_CLASS */
-    /* as SPK_UNKNOWN_TUNE, but nobody waits: a plan of a class that would be tuned begins with the estimate, and its runs are made by a few
-     * candidates in turn, until the fastest is known: some 60 runs. Each one's first result is compared with the oracle at some places, and
-     * computed again by another where it is wrong. So the last bits may differ from run to run meanwhile. One plan tries a class, others
-     * follow it; the outcome goes to the store, as provisional. On a GPU candidates are compiled, proved and compared by another thread
-     * first, and runs are timed on their stream: nothing waits for it. With static_values or deferred indices it is SPK_UNKNOWN_TUNE.
-     * spk_tune measures as ever */
-    SPK_UNKNOWN_IN_PLACE = 5
-} spk_unknown;
+/* When a class that the store does not know is tuned. Another number of tokens of a known layer runs on the nearest class's choice. */
+typedef enum spk_tuning {
+    /* the default; nobody waits: a plan begins with the estimate, and its runs are made by a few candidates in turn, until the fastest is
+     * known: some 60 runs. Each one's first result is compared with the oracle at some places, and computed again by another where it is
+     * wrong. So the last bits may differ from run to run meanwhile. One plan tries a class, others follow it; the outcome goes to the
+     * store, as provisional. On a GPU candidates are compiled, proved and compared by another thread first, and runs are timed on their
+     * stream: nothing waits for it. With fresh, static_values or deferred indices it is SPK_TUNING_NOW */
+    SPK_TUNING_IN_PLACE = 0,
+    SPK_TUNING_NOW = 1,       /* the call tunes it, and waits. spk_tune does so in any case */
+    SPK_TUNING_NOW_EACH = 2,  /* likewise, and each number of tokens by itself: for warming up */
+    SPK_TUNING_NEVER = 3,     /* the nearest class or the estimate decides. Nothing is measured */
+    SPK_TUNING_AHEAD = 4,     /* what was tuned ahead decides, the nearest class of a known layer too; else SPK_ERR_UNKNOWN_CLASS */
+    SPK_TUNING_AHEAD_EACH = 5 /* likewise, the class itself alone */
+} spk_tuning;
 
 /* Whether operands are in the caches when a candidate is timed. */
 typedef enum spk_cache_mode { SPK_COLD = 0, SPK_WARM = 1 } spk_cache_mode;
@@ -51,7 +48,7 @@ typedef enum spk_cache_mode { SPK_COLD = 0, SPK_WARM = 1 } spk_cache_mode;
 typedef struct spk_tune_options {
     size_t struct_size;
     spk_effort effort;
-    spk_unknown unknown;
+    spk_tuning tuning;
     spk_cache_mode cache; /* cold: operands rotate through more memory than the last cache; warm: the same operands again */
     double budget_s;      /* 0: the default (2 s on the CPU, 5 s on a GPU; none for exhaustive); limit 86400. Compiling does not count */
     /* largest norm-wise relative error of a candidate's first output, and in proportion of its others; 0: from the dtype and K */
@@ -80,7 +77,7 @@ typedef struct spk_plan spk_plan;
  * arguments of a run. The calls that take them as const void * are for every operation; spk_plan_create_spmm and its like, at the end of
  * this header, are the same with the struct's type. pattern is what the operation's struct says of it; NULL where it has none.
  *
- * Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->unknown say.
+ * Binds a problem to a candidate: from the store where its class is known, else as options->effort and ->tuning say.
  * options may be NULL. The plan keeps the pattern alive.
  * On a GPU only candidates are bound whose program is proved: it has run in a helper process (sparsek-prover), or there is none and
  * committed runs on such a GPU proved it. What is not is proved first, which takes seconds, once a machine. Where that cannot be, the next
@@ -91,11 +88,11 @@ SPK_API spk_status spk_plan_create(spk_context *context, spk_pattern *pattern, c
 SPK_API void spk_plan_destroy(spk_plan **plan);
 
 /* Runs a plan. stream is NULL on the CPU, which refuses another; on a GPU a CUstream of the device's primary context (NULL: the legacy
- * default stream), and the call returns when the work is on it. With a workspace of its own: no lock, no allocation, no access to the
- * store. A stream may be captured into a graph meanwhile: the graph keeps the pointers and the workspace, so that the plan must outlive it;
- * without a workspace in args, let the stream run the plan once before capture, and the graph not run beside other runs of the plan on
- * another stream. A plan that needs no measuring may be made during the capture, too: what that does on the device is no part of the
- * graph. */
+ * default stream), and the call returns when the work is on it. With a workspace of its own, and when no candidates are tried in place any
+ * more: no lock, no allocation, no access to the store. A stream may be captured into a graph meanwhile: the graph keeps the pointers and
+ * the workspace, so that the plan must outlive it; without a workspace in args, let the stream run the plan once before capture, and the
+ * graph not run beside other runs of the plan on another stream. A plan that needs no measuring may be made during the capture, too: what
+ * that does on the device is no part of the graph. */
 SPK_API spk_status spk_plan_run(const spk_plan *plan, const void *args, void *stream);
 
 /* For a plan made with static_values: takes the values (again). Needed once before the first run, and after every change of
@@ -217,7 +214,7 @@ typedef enum spk_provisional {
     /* other programs used the processors meanwhile. A tuning five minutes later or more measures anew, once in a process and where the
      * machine is not as busy */
     SPK_PROVISIONAL_LOAD = 3,
-    /* a few candidates were tried in place, by the runs of the program (SPK_UNKNOWN_IN_PLACE). A tuning measures more of them anew */
+    /* a few candidates were tried in place, by the runs of the program (SPK_TUNING_IN_PLACE). A tuning measures more of them anew */
     SPK_PROVISIONAL_IN_PLACE = 4
 } spk_provisional;
 

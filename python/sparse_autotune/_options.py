@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Effort = Literal["measure", "estimate", "exhaustive"]
-Unknown = Literal["tune", "estimate", "fail", "tune_each", "nearest", "in_place"]
+Tuning = Literal["in_place", "now", "now_each", "never", "ahead", "ahead_each"]
 
 
 class Changes(TypedDict, total=False):
     """The options that set_options takes."""
 
     effort: Effort
-    unknown: Unknown
+    tuning: Tuning
     warm: bool
     budget_s: float
     only: str | None
@@ -32,7 +32,7 @@ class Changes(TypedDict, total=False):
 
 
 _EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
-_UNKNOWN = {"tune": 0, "estimate": 1, "fail": 2, "tune_each": 3, "nearest": 4, "in_place": 5}
+_TUNING = {"in_place": 0, "now": 1, "now_each": 2, "never": 3, "ahead": 4, "ahead_each": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Options:
     """What set_options sets."""
 
     effort: Effort = "measure"
-    unknown: Unknown = "in_place"
+    tuning: Tuning = "in_place"
     warm: bool = False
     budget_s: float = 0.0
     only: str = ""
@@ -59,8 +59,8 @@ def _apply(options: Options) -> None:
     global _current
     if options.effort not in tuple(_EFFORTS):
         raise ValueError(f"effort: must be one of {', '.join(_EFFORTS)}, not {options.effort!r}")
-    if options.unknown not in tuple(_UNKNOWN):
-        raise ValueError(f"unknown: must be one of {', '.join(_UNKNOWN)}, not {options.unknown!r}")
+    if options.tuning not in tuple(_TUNING):
+        raise ValueError(f"tuning: must be one of {', '.join(_TUNING)}, not {options.tuning!r}")
     if options.warm not in (False, True):
         raise TypeError(f"warm: must be True or False, not {options.warm!r}")
     if not hasattr(options.budget_s, "__float__"):
@@ -73,9 +73,7 @@ def _apply(options: Options) -> None:
     if options.store is not None and not isinstance(options.store, (str, os.PathLike)):
         raise TypeError(f"store: must be a path, a text or None, not {options.store!r}")
     store = None if options.store is None else os.fspath(options.store)
-    _C.set_options(
-        _EFFORTS[options.effort], _UNKNOWN[options.unknown], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store
-    )
+    _C.set_options(_EFFORTS[options.effort], _TUNING[options.tuning], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store)
     _current = options
 
 
@@ -86,11 +84,14 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     """Sets options of tuning for the whole process, and returns what was before (restore with set_options(**dataclasses.asdict(before))).
 
     effort: "measure" (the default: the promising candidates within the budget), "estimate" (nothing is run), "exhaustive".
-    unknown: what a product of an unknown class does: "in_place" (the default: nobody waits, and the product's own next calls are made by a few candidates in
-    turn, until the fastest is known; the last bits may differ from call to call meanwhile, so that under torch.use_deterministic_algorithms it is "tune". On
-    a GPU candidates are compiled and proved by idle processors first, while the first choice works), "tune" (the first call waits and measures), both but for
-    another number of tokens of a layer that is known, which takes the nearest one's choice; "tune_each" (measure that, too), "estimate", "fail", "nearest"
-    (fail, unless such a layer is known).
+    tuning: when a class of products that the store does not know is tuned.
+        "in_place" (the default): nobody waits, and the product's own next calls are made by a few candidates in turn, until the fastest is known. The last
+        bits may differ from call to call meanwhile, so that under torch.use_deterministic_algorithms it is "now". On a GPU candidates are compiled and
+        proved by idle processors first, while the first choice works.
+        "now": the first call waits and measures. "now_each": so does each new number of tokens of a layer that is known; otherwise such a number takes
+        the nearest one's choice.
+        "never": the nearest class or the cost model's estimate decides; nothing is measured.
+        "ahead": what was tuned ahead decides (sa.warm_up, sa.tune), the nearest number of tokens too, else RuntimeError; "ahead_each": the class itself alone.
     budget_s: seconds of one tuning; 0: 2 on the CPU, 5 on a GPU. warm: measure with operands in the caches.
     only, exclude: comma-separated names of kernels. choice: a pinned candidate, as Report.choice says. None or "" takes each of them back.
     store: file of decisions; None: $SPARSEK_STORE or the user's cache folder; "": in memory.
@@ -131,8 +132,8 @@ def tuning_at_once() -> Iterator[None]:
     another thread, until the last that is inside leaves."""
     global _at_once
     with _at_once_lock:
-        if _at_once == 0 and _current.unknown == "in_place":
-            set_options(unknown="tune")
+        if _at_once == 0 and _current.tuning == "in_place":
+            set_options(tuning="now")
             _at_once = 1
         elif _at_once > 0:
             _at_once += 1
@@ -142,8 +143,8 @@ def tuning_at_once() -> Iterator[None]:
     finally:
         with _at_once_lock:
             _at_once -= counted
-            if counted and _at_once == 0 and _current.unknown == "tune":
-                set_options(unknown="in_place")
+            if counted and _at_once == 0 and _current.tuning == "now":
+                set_options(tuning="in_place")
 
 
 @contextlib.contextmanager
@@ -158,7 +159,7 @@ def tuning_each() -> Iterator[None]:
 
 def may_measure() -> bool:
     """Whether what is not known may be measured."""
-    return _forbidden == 0 and _current.effort != "estimate" and _current.unknown in ("tune", "tune_each", "in_place")
+    return _forbidden == 0 and _current.effort != "estimate" and _current.tuning in ("in_place", "now", "now_each")
 
 
 def clear_cache() -> None:

@@ -154,7 +154,7 @@ def warm_up(
     progress: a tqdm bar with the time that the rest may take, where the work is not in the background; by default where the standard error is a terminal and
     tqdm is there.
 
-    Where the options say effort="estimate", unknown="estimate" or "fail", nothing is tuned. Raises what a call of the model raises.
+    Where the options say effort="estimate", tuning="never", "ahead" or "ahead_each", nothing is tuned. Raises what a call of the model raises.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: must be a torch.nn.Module, not {type(model).__name__}")
@@ -164,7 +164,7 @@ def warm_up(
     inputs = [size for size in wanted if isinstance(size, Tensor) or not hasattr(size, "__index__")]
     if numbers and not layers:
         raise ValueError("model: has no sa.SparseLinear; give inputs of the model as sizes")
-    if get_options().effort == "estimate" or get_options().unknown not in ("tune", "tune_each", "in_place"):
+    if get_options().effort == "estimate" or get_options().tuning not in ("in_place", "now", "now_each"):
         return None
     work = [_layer_job(layer, tokens, gradients) for layer in layers for tokens in numbers]
     work += [_model_job(model, given) for given in inputs]

@@ -39,16 +39,15 @@ template <typename Call> spk_plan *make_plan(const Call &call)
     const Device &device = *call.device();
     const auto options = current_options();
     spk_tune_options tune = tune_options(*options);
-    if (tune.unknown == SPK_UNKNOWN_IN_PLACE)
-        tune.unknown = SPK_UNKNOWN_ESTIMATE; /* the calls before may have come to no decision yet */
-    if ((tune.unknown == SPK_UNKNOWN_TUNE || tune.unknown == SPK_UNKNOWN_TUNE_EACH) && tune.effort != SPK_TUNE_ESTIMATE &&
-        tune.choice == nullptr)
-        tune.unknown = SPK_UNKNOWN_NEAREST; /* as a call before the capture was answered */
+    if (tune.tuning == SPK_TUNING_IN_PLACE)
+        tune.tuning = SPK_TUNING_NEVER; /* the calls before may have come to no decision yet */
+    if ((tune.tuning == SPK_TUNING_NOW || tune.tuning == SPK_TUNING_NOW_EACH) && tune.effort != SPK_TUNE_ESTIMATE && tune.choice == nullptr)
+        tune.tuning = SPK_TUNING_AHEAD; /* as a call before the capture was answered */
     spk_plan *plan = nullptr;
     const spk_status status = spk_plan_create(device.context, call.handle(), &call.problem, &tune, &plan);
     if (status == SPK_ERR_UNKNOWN_CLASS)
         refuse("nothing can be measured while the stream is captured: run the product once before the capture, or "
-               "sa.set_options(unknown=\"estimate\")");
+               "sa.set_options(tuning=\"never\")");
     device.check(status);
     return plan;
 }

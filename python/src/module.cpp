@@ -95,7 +95,7 @@ PyObject *set_options(PyObject *, PyObject *args)
 {
     Options o;
     const char *only, *exclude, *choice, *store;
-    if (!PyArg_ParseTuple(args, "iiidsssz", &o.effort, &o.unknown, &o.warm, &o.budget_s, &only, &exclude, &choice, &store))
+    if (!PyArg_ParseTuple(args, "iiidsssz", &o.effort, &o.tuning, &o.warm, &o.budget_s, &only, &exclude, &choice, &store))
         return nullptr;
     o.only = only;
     o.exclude = exclude;

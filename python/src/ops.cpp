@@ -20,7 +20,7 @@ template <typename Call> void call_library(const Device &device, const Call &cal
     spk_status status = call(&tune);
     if (status == SPK_ERR_INTERRUPTED) {
         spk_context_resume(device.context);
-        tune.unknown = SPK_UNKNOWN_ESTIMATE;
+        tune.tuning = SPK_TUNING_NEVER;
         status = call(&tune);
     }
     device.check(status);

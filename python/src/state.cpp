@@ -493,26 +493,26 @@ static bool wants_equal_bits()
     return global != nullptr && asks != nullptr && asks(global());
 }
 
-/* What an unknown class is to do now. In place the bits of a result may change from call to call. */
-static int unknown_now(int unknown, bool forbidden)
+/* When an unknown class is tuned, as things are now. In place the bits of a result may change from call to call. */
+static int tuning_now(int tuning, bool forbidden)
 {
-    const bool tunes = unknown == SPK_UNKNOWN_TUNE || unknown == SPK_UNKNOWN_TUNE_EACH || unknown == SPK_UNKNOWN_IN_PLACE;
+    const bool tunes = tuning == SPK_TUNING_NOW || tuning == SPK_TUNING_NOW_EACH || tuning == SPK_TUNING_IN_PLACE;
     if (tunes && tuning_each > 0)
-        return SPK_UNKNOWN_TUNE_EACH;
+        return SPK_TUNING_NOW_EACH;
     if (tunes && forbidden)
-        return SPK_UNKNOWN_ESTIMATE;
-    return unknown == SPK_UNKNOWN_IN_PLACE && wants_equal_bits() ? SPK_UNKNOWN_TUNE : unknown;
+        return SPK_TUNING_NEVER;
+    return tuning == SPK_TUNING_IN_PLACE && wants_equal_bits() ? SPK_TUNING_NOW : tuning;
 }
 
 std::shared_ptr<const Options> current_options()
 {
     State &s = state();
     std::lock_guard<std::mutex> hold(s.lock);
-    const int unknown = unknown_now(s.options->unknown, s.forbidden != 0);
-    if (unknown == s.options->unknown)
+    const int tuning = tuning_now(s.options->tuning, s.forbidden != 0);
+    if (tuning == s.options->tuning)
         return s.options;
     auto changed = std::make_shared<Options>(*s.options);
-    changed->unknown = unknown;
+    changed->tuning = tuning;
     return changed;
 }
 
@@ -564,7 +564,7 @@ spk_tune_options tune_options(const Options &options)
     spk_tune_options tune = {};
     tune.struct_size = sizeof tune;
     tune.effort = static_cast<spk_effort>(options.effort);
-    tune.unknown = static_cast<spk_unknown>(options.unknown);
+    tune.tuning = static_cast<spk_tuning>(options.tuning);
     tune.cache = options.warm ? SPK_WARM : SPK_COLD;
     tune.budget_s = options.budget_s;
     tune.only = options.only.empty() ? nullptr : options.only.c_str();

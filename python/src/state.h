@@ -29,7 +29,7 @@ using torch::stable::Tensor;
 std::string in_python(std::string text);
 
 struct Options {
-    int effort = SPK_TUNE_MEASURE, unknown = SPK_UNKNOWN_TUNE, warm = 0;
+    int effort = SPK_TUNE_MEASURE, tuning = SPK_TUNING_NOW, warm = 0;
     double budget_s = 0;
     std::string only, exclude, choice, store;
     bool has_store = false; /* false: the library's own place */

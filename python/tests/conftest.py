@@ -23,7 +23,7 @@ without_a_gpu = pytest.mark.skipif(torch.cuda.is_available(), reason="takes long
 
 @pytest.fixture(scope="session", autouse=True)
 def _options():
-    sa.set_options(store="", effort="estimate", unknown="tune")  # not in place: what a first call measures is looked at
+    sa.set_options(store="", effort="estimate", tuning="now")  # not in place: what a first call measures is looked at
 
 
 @pytest.fixture(autouse=True)

@@ -229,16 +229,16 @@ def test_indices_made_in_inference_mode():
 
 
 def test_options():
-    for wrong in ({"effort": "huge"}, {"unknown": "guess"}, {"budget_s": -1}):
+    for wrong in ({"effort": "huge"}, {"tuning": "guess"}, {"budget_s": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             sa.set_options(**wrong)
     with pytest.raises(TypeError, match="nonsense"):
         sa.set_options(nonsense=1)
     a = random_bsr(64, 64, 16)
-    sa.set_options(effort="measure", unknown="fail")
+    sa.set_options(effort="measure", tuning="ahead_each")
     with pytest.raises(RuntimeError, match="class"):
         a @ torch.randn(64, 8)
-    sa.set_options(unknown="tune", budget_s=0.05)
+    sa.set_options(tuning="now", budget_s=0.05)
     with sa.no_tuning():
         close(a @ torch.eye(64), a.to_dense())
 

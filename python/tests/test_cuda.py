@@ -94,7 +94,7 @@ def test_graph(dtype):
 
 
 def test_capture_measures_nothing():
-    sa.set_options(effort="measure", unknown="tune")
+    sa.set_options(effort="measure", tuning="now")
     a, b = random_bsr(320, 192, 32, device="cuda"), torch.randn(192, 24, device="cuda")
     with sa.no_tuning():
         a @ b  # its pattern is known then, its class is not

@@ -1,4 +1,4 @@
-"""set_options(unknown="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
+"""set_options(tuning="in_place"): nobody waits, every call is right, and the fastest of those that took turns stays."""
 
 import os
 import subprocess
@@ -19,7 +19,7 @@ CALLS = 100
 def measured():
     """Steps of tunings: none may be made by a call."""
     steps = []
-    sa.set_options(store="", effort="measure", unknown="in_place", warm=True, budget_s=0.05)
+    sa.set_options(store="", effort="measure", tuning="in_place", warm=True, budget_s=0.05)
     sa.clear_cache()
     _C.set_progress(lambda *step: steps.append(step))
     yield steps
@@ -85,7 +85,7 @@ def test_it_is_what_a_program_gets_that_asks_for_nothing(tmp_path):
         import sparse_autotune as sa
         a, x = sa.BSR.from_dense(torch.randn(96, 80), (16, 8), density=0.4), torch.randn(80, 24)
         sa.matmul(a, x)
-        print(sa.get_options().unknown, sa.explain(a, x).origin)
+        print(sa.get_options().tuning, sa.explain(a, x).origin)
     """
     env = {**os.environ, "SPARSEK_STORE": str(tmp_path / "store.db"), "SPARSEK_BUNDLE": ""}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
@@ -113,7 +113,7 @@ def test_who_forbids_or_asks_for_measuring(measured):
     assert not known(a, x)
     layer = sa.SparseLinear(64, 48, 16, 0.4)
     sa.warm_up(layer, [24])
-    sa.set_options(unknown="fail")
+    sa.set_options(tuning="ahead_each")
     with torch.no_grad():
         layer(torch.randn(24, 64))  # it is known
 

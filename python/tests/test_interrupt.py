@@ -12,7 +12,7 @@ import os, signal, threading
 import torch
 import sparse_autotune as sa
 from sparse_autotune import _C
-sa.set_options(unknown="tune", budget_s=600)
+sa.set_options(tuning="now", budget_s=600)
 torch.manual_seed(0)
 A = sa.BSR.from_dense(torch.randn(2048, 2048), 16, density=0.1)
 x = torch.randn(2048, 128)

@@ -200,7 +200,7 @@ def test_pictures_have_whole_labels_and_quartiles():
 def test_the_number_of_threads_is_left_alone(tmp_path, threads):
     """Libraries of the race set numbers of threads, some of them OpenMP's, which is torch's, too."""
     before = torch.get_num_threads()
-    sa.set_options(store=tmp_path / "store.db", effort="measure", budget_s=0.2, unknown="tune_each")
+    sa.set_options(store=tmp_path / "store.db", effort="measure", budget_s=0.2, tuning="now_each")
     torch.manual_seed(0)
     matrix = sa.BSR.from_dense(torch.randn(512, 512), block=32, density=0.1)
     try:

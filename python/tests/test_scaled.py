@@ -249,7 +249,7 @@ def test_float8_gradients_go_through_conversions():
 
 
 def test_what_tuning_takes():
-    sa.set_options(store="", effort="measure", unknown="tune", budget_s=0.05, warm=True)
+    sa.set_options(store="", effort="measure", tuning="now", budget_s=0.05, warm=True)
     sa.clear_cache()
     a, b = drawn(16, 16, dtype=torch.int8), drawn(16, 16, dtype=torch.int8)
     offs = torch.tensor([8, 16], dtype=torch.int32)
@@ -286,7 +286,7 @@ def test_bias_and_activation():
 
 
 def test_tuned_stored_and_explained():
-    sa.set_options(store="", effort="measure", unknown="tune", budget_s=0.05, warm=True)
+    sa.set_options(store="", effort="measure", tuning="now", budget_s=0.05, warm=True)
     sa.clear_cache()
     a, b = drawn(32, 32, dtype=torch.float8_e4m3fn), drawn(32, 32, dtype=torch.float8_e4m3fn)
     scaling = {"scale_a": torch.ones(32, 2), "scale_b": torch.ones(2, 2)}

@@ -82,13 +82,13 @@ def test_what_was_tuned_takes_the_neighbours_place(fresh):
     assert classes(fresh) == 1
     sa.warm_up(one, [40])
     assert classes(fresh) == 2
-    before = sa.set_options(unknown="fail")
+    before = sa.set_options(tuning="ahead_each")
     try:
         one(x)
         with pytest.raises(RuntimeError):
             one(torch.randn(64, 128))
     finally:
-        sa.set_options(unknown=before.unknown)
+        sa.set_options(tuning=before.tuning)
 
 
 def test_gradients(fresh):
@@ -145,22 +145,22 @@ def test_bad_arguments(fresh):
 
 
 def test_nothing_where_tuning_is_off(fresh):
-    before = sa.set_options(unknown="estimate")
+    before = sa.set_options(tuning="never")
     try:
         assert sa.warm_up(layer(), [8]) is None
     finally:
-        sa.set_options(unknown=before.unknown)
+        sa.set_options(tuning=before.tuning)
     assert not fresh.exists() or classes(fresh) == 0
 
 
 def test_tune_each(fresh):
     one = layer()
     one(torch.randn(16, 128))
-    before = sa.set_options(unknown="tune_each")
+    before = sa.set_options(tuning="now_each")
     try:
         one(torch.randn(40, 128))
     finally:
-        sa.set_options(unknown=before.unknown)
+        sa.set_options(tuning=before.tuning)
     assert classes(fresh) == 2
 
 

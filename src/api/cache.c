@@ -9,7 +9,7 @@ enum { USUAL_BYTES = 2048 };
 typedef struct head {
     spk_problem problem;
     double budget_s, tolerance;
-    int64_t effort, unknown;
+    int64_t effort, tuning;
 } head;
 
 typedef struct plan_key {
@@ -33,7 +33,7 @@ static bool make_key(const spk_mem *mem, const spk_problem *problem, const spk_t
     h.budget_s = options->budget_s;
     h.tolerance = options->tolerance;
     h.effort = options->effort;
-    h.unknown = options->unknown;
+    h.tuning = options->tuning;
     key->bytes = key->usual;
     key->count = sizeof h;
     for (int i = 0; i < TEXTS; i++)

@@ -132,7 +132,7 @@ typedef struct spk_asked {
     spk_problem problem;       /* its pattern is NULL */
     spk_pattern_facts pattern; /* all zero: there is none */
     double budget_s, tolerance;
-    int effort, unknown;
+    int effort, tuning;
     char text[SPK_ASKED_TEXT_BYTES]; /* only, exclude and choice, each with its end */
 } spk_asked;
 

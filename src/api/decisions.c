@@ -27,7 +27,7 @@ bool spk_asked_make(const spk_problem *problem, const spk_tune_options *options,
     asked->budget_s = options->budget_s;
     asked->tolerance = options->tolerance;
     asked->effort = (int)options->effort;
-    asked->unknown = (int)options->unknown;
+    asked->tuning = (int)options->tuning;
     return append(asked, &used, options->only) && append(asked, &used, options->exclude) && append(asked, &used, options->choice);
 }
 

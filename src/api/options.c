@@ -29,8 +29,8 @@ spk_status spk_tune_options_read(const spk_tune_options *theirs, spk_tune_option
         SPK_TRY(spk_struct_read(&o, sizeof o, theirs, "spk_tune_options"));
     if ((int)o.effort < 0 || o.effort > SPK_TUNE_EXHAUSTIVE)
         return spk_fail(SPK_ERR_ARGUMENT, "effort = %d: the values are 0..%d", (int)o.effort, SPK_TUNE_EXHAUSTIVE);
-    if ((int)o.unknown < 0 || o.unknown > SPK_UNKNOWN_IN_PLACE)
-        return spk_fail(SPK_ERR_ARGUMENT, "unknown = %d: the values are 0..%d", (int)o.unknown, SPK_UNKNOWN_IN_PLACE);
+    if ((int)o.tuning < 0 || o.tuning > SPK_TUNING_AHEAD_EACH)
+        return spk_fail(SPK_ERR_ARGUMENT, "tuning = %d: the values are 0..%d", (int)o.tuning, SPK_TUNING_AHEAD_EACH);
     if ((int)o.cache < 0 || o.cache > SPK_WARM)
         return spk_fail(SPK_ERR_ARGUMENT, "cache = %d: the values are 0..%d", (int)o.cache, SPK_WARM);
     if (!(o.budget_s >= 0 && o.budget_s <= 86400))

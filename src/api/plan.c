@@ -106,7 +106,7 @@ static spk_status make_smaller(spk_context *context, const spk_problem *problem,
     spk_status status = SPK_ERR_OUT_OF_MEMORY;
     snprintf(said, sizeof said, "%s", spk_error_last());
     fewer.exclude = list;
-    fewer.unknown = SPK_UNKNOWN_ESTIMATE;
+    fewer.tuning = SPK_TUNING_NEVER;
     for (int i = 0; i < MOST_LEFT_OUT && status == SPK_ERR_OUT_OF_MEMORY; i++) {
         used += snprintf(list + used, sizeof list - (size_t)used, "%s%s", used > 0 ? "," : "", decided->first.kernel->name);
         if (used >= LIST_TEXT)

@@ -3,6 +3,7 @@
  * run, and until it can be read the fastest so far runs, untimed. */
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ typedef struct room {
 typedef enum first_is { FIRST_UNSEEN, FIRST_RIGHT, FIRST_OUT } first_is;
 
 typedef struct spk_plan_trial {
+    int forks;            /* as `forks` was when it was made */
     pthread_mutex_t lock; /* of a run in turn; who finds it taken runs the first choice where that is right, and else waits */
     _Atomic first_is first;
     bool waits;               /* for the outcome of another plan's trial */
@@ -45,6 +47,25 @@ typedef struct spk_plan_trial {
     spk_plan_later decided;
     _Atomic(const spk_plan_later *) later; /* &decided once that is filled */
 } spk_plan_trial;
+
+/* How often this process, or one of its ancestors since the library was loaded, was made by fork(). */
+static atomic_int forks;
+
+static void note_fork(void)
+{
+    atomic_fetch_add(&forks, 1);
+}
+
+__attribute__((constructor)) static void watch_forks(void)
+{
+    pthread_atfork(NULL, NULL, note_fork);
+}
+
+/* A trial of the parent's is no more than what it has found: who held its lock at the fork is not here to give it back. */
+static bool is_inherited(const spk_plan_trial *t)
+{
+    return t->forks != atomic_load_explicit(&forks, memory_order_relaxed);
+}
 
 const spk_plan_later *spk_plan_later_of(const spk_plan *plan)
 {
@@ -99,6 +120,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
         return SPK_ERR_OUT_OF_MEMORY;
     }
     pthread_mutex_init(&plan->trial->lock, NULL);
+    plan->trial->forks = atomic_load(&forks);
     plan->trial->trial = trial;
     plan->trial->waits = waits;
     plan->trial->heeds = !first->again && !spk_is_restricted(options);
@@ -447,7 +469,7 @@ static bool finds_outcome(const spk_plan *plan, spk_plan_trial *t, bool own_clas
     spk_tune_options options = t->options;
     spk_choice choice;
     t->since = spk_epoch_now();
-    options.unknown = SPK_UNKNOWN_FAIL;
+    options.tuning = SPK_TUNING_AHEAD_EACH;
     if (spk_tune_choose(&tuner, &plan->bound.problem, &options, &choice) != SPK_OK ||
         (own_class && (!choice.from_store || choice.of[0] != '\0')))
         return false;
@@ -513,7 +535,9 @@ spk_status spk_plan_launch_in_turn(const spk_plan *plan, spk_args *args, void *s
         return run_later(plan, later, args, stream);
     const spk_bound *first = &plan->bound;
     const bool taken = !t->has_spare || first->kernel->ops->takes == NULL || first->kernel->ops->takes(first, args);
-    if (!taken || is_captured(plan, stream)) /* the graph's runs are one candidate's */
+    if (is_inherited(t) && atomic_load(&t->first) == FIRST_OUT)
+        return spk_fail(SPK_ERR_NO_CANDIDATE, "the plan's choice was found wrong before this process was forked: make the plan anew");
+    if (!taken || is_inherited(t) || is_captured(plan, stream)) /* the graph's runs are one candidate's */
         return spk_plan_launch_bound(plan, NULL, args, stream);
     if (atomic_load(&t->first) != FIRST_RIGHT)
         pthread_mutex_lock(&t->lock);

@@ -43,7 +43,7 @@ static const char *multiply(void *library)
         wrong = "no pattern";
     else if (compute(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 2},
                      &(spk_spmm_args){SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 1},
-                     &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.01}) != SPK_OK)
+                     &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.01}) != SPK_OK)
         wrong = "no product";
     else if (d[0] != 7 || d[7] != 12)
         wrong = "a wrong product";

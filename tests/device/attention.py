@@ -66,7 +66,7 @@ class Problem:
 
     def make_plan(self):
         plan = C.c_void_p()
-        self.library.check(self.library.lib.spk_plan_create(self.library.context, self.pattern, self.problem, C.byref(sized(TuneOptions, effort=ESTIMATE, unknown=1, choice=self.choice)), C.byref(plan)))
+        self.library.check(self.library.lib.spk_plan_create(self.library.context, self.pattern, self.problem, C.byref(sized(TuneOptions, effort=ESTIMATE, tuning=3, choice=self.choice)), C.byref(plan)))
         return plan
 
     def arguments(self, **more):

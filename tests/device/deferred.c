@@ -103,12 +103,13 @@ static void wrong(product *p, const char *choice)
 /* The first of a family is tuned, the next one finds it. */
 static void tuned(product *p)
 {
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "spmm_cuda_simt,reference_cuda", .budget_s = 0.2};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "spmm_cuda_simt,reference_cuda",
+                                .budget_s = 0.2};
     for (int i = 0; i < 2; i++) {
         spk_pattern *pattern = deferred_pattern(p, there, stream);
         spk_plan *plan = NULL;
         spk_plan_info info = {SPK_SIZED(spk_plan_info)};
-        options.unknown = i == 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_FAIL;
+        options.tuning = i == 0 ? SPK_TUNING_NOW : SPK_TUNING_AHEAD_EACH;
         MUST(p->context, spk_plan_create_spmm(p->context, pattern, &p->spmm, &options, &plan));
         MUST(p->context, spk_plan_get_info(plan, &info));
         if (info.from_store != i)

@@ -67,7 +67,7 @@ def main():
     options = parser.parse_args()
     rng, end, failed, done = random.Random(options.seed), time.monotonic() + options.seconds, 0, 0
     print(f"seed {options.seed}, {torch.cuda.get_device_name()}", flush=True)
-    sa.set_options(unknown="tune", budget_s=0.3)
+    sa.set_options(tuning="now", budget_s=0.3)
     for number in range(options.count):
         if time.monotonic() > end:
             break

@@ -5,7 +5,8 @@
 #include "product.h"
 
 /* Of a tuning that is to have been, and no more. */
-static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .only = "reference_cuda,spmm_cuda_simt", .budget_s = 0.3};
+static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference_cuda,spmm_cuda_simt",
+                                       .budget_s = 0.3};
 
 /* ------------------------------------------------------------------------------------------------ from the caller */
 

@@ -198,7 +198,8 @@ static void tune_with_them(const char *when)
     product p;
     spk_report *report = NULL;
     make_product(context, SPK_F32, &p);
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "test_fault,test_hang,spmm_cuda_simt,reference_cuda"};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW,
+                                .only = "test_fault,test_hang,spmm_cuda_simt,reference_cuda"};
     const double begun = now_s();
     MUST(context, spk_tune(context, p.pattern, &p.spmm, &options, &report));
     printf("  %s: tuned in %.2f s\n", when, now_s() - begun);

@@ -39,11 +39,11 @@ static int packed_operand(const trial *t)
 
 static void plan(trial *t, bool large)
 {
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .unknown = SPK_UNKNOWN_ESTIMATE};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .tuning = SPK_TUNING_NEVER};
     t->packed = packed_operand(t);
     t->in_place = !large && t->packed < 0 && draw_chance(&t->d, 6); /* with values that are packed this would be tuning, of seconds */
     if (t->in_place)
-        options = (spk_tune_options){SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+        options = (spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE};
     options.only = draw_chance(&t->d, 80) ? draw_row(t) : NULL;
     spk_status status = spk_plan_create(t->context, t->pattern, &t->problem, &options, &t->plan);
     if (status == SPK_ERR_NO_CANDIDATE && options.only != NULL) { /* the row does not compute it */

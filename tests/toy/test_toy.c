@@ -133,8 +133,8 @@ static void is_tuned_and_stored(void **state)
 {
     (void)state;
     const spk_axpy large = {SPK_SIZED(spk_axpy), .m = 256, .n = 200};
-    const spk_tune_options brief = {SPK_SIZED(spk_tune_options), .budget_s = 0.2},
-                           never = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_FAIL};
+    const spk_tune_options brief = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.2},
+                           never = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_AHEAD_EACH};
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     spk_plan *plan = NULL;

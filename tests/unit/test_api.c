@@ -75,7 +75,7 @@ static int is_right(const fixture *f, const float *d)
 }
 
 static const spk_context_options in_memory = {SPK_SIZED(spk_context_options), .store_path = "", .threads = 2};
-static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .budget_s = 0.05};
+static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.05};
 
 static void plan_and_run(void **state)
 {
@@ -92,7 +92,7 @@ static void plan_and_run(void **state)
     assert_int_equal(spk_plan_get_info(plan, &info), SPK_OK);
     assert_false(info.from_store);
     /* The class is known now, and forbidding to tune changes nothing. */
-    spk_tune_options never = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_FAIL};
+    spk_tune_options never = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_AHEAD_EACH};
     assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &f.problem, &never, &again), SPK_OK);
     assert_int_equal(spk_plan_get_info(again, &info), SPK_OK);
     assert_true(info.from_store);
@@ -390,7 +390,7 @@ static void static_values(void **state)
     fixture_open(&f, &in_memory);
     float d[ROWS * N], changed[4096];
     spk_plan *plan = NULL;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.05};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.05};
     spk_spmm fixed = f.problem;
     fixed.static_values = fixed.assume_finite = 1;
     assert_int_equal(spk_plan_create_spmm(f.context, f.pattern, &fixed, &options, &plan), SPK_OK);
@@ -583,7 +583,11 @@ static spk_status whole_use(void)
     spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 3, .layout_b = SPK_COL_MAJOR};
     spk_generate generate = {
         SPK_SIZED(spk_generate), .generator = SPK_GEN_POWER_LAW, .rows = 20, .cols = 24, .block_rows = 4, .block_cols = 4, .density = 0.5};
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .only = "reference,spmm_portable", .budget_s = 0.01, .seed = 3,
+    spk_tune_options options = {SPK_SIZED(spk_tune_options),
+                                .tuning = SPK_TUNING_NOW,
+                                .only = "reference,spmm_portable",
+                                .budget_s = 0.01,
+                                .seed = 3,
                                 .cache = SPK_WARM};
     SPK_GOTO(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .store_path = "", .threads = 1}, &context));
     SPK_GOTO(spk_fill_random(context, SPK_F32, 24 * 3, 1, b));
@@ -750,7 +754,7 @@ static void fresh_patterns_of_a_known_class(void **state)
     (void)state;
     spk_context *context = NULL;
     assert_int_equal(spk_context_create(&in_memory, &context), SPK_OK);
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.05};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.05};
     int tuned = 0;
     for (uint64_t seed = 1; seed <= 1000; seed++) {
         spk_matrix *matrix = NULL;

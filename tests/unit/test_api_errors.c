@@ -270,12 +270,12 @@ static void wrong_options(void **state)
     spk_tune_options o;
     spk_plan *plan = (spk_plan *)&plan;
 #define REFUSE(field, value, status, piece)                                                \
-    o = (spk_tune_options){SPK_SIZED(spk_tune_options)};                                   \
+    o = (spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW};         \
     o.field = value;                                                                       \
     expect(spk_plan_create_spmm(context, pattern, &p, &o, &plan), status, context, piece); \
     assert_ptr_equal(plan, (spk_plan *)&plan)
     REFUSE(effort, (spk_effort)8, SPK_ERR_ARGUMENT, "effort = 8");
-    REFUSE(unknown, (spk_unknown)8, SPK_ERR_ARGUMENT, "unknown = 8");
+    REFUSE(tuning, (spk_tuning)8, SPK_ERR_ARGUMENT, "tuning = 8");
     REFUSE(cache, (spk_cache_mode)8, SPK_ERR_ARGUMENT, "cache = 8");
     REFUSE(budget_s, -1, SPK_ERR_ARGUMENT, "budget_s = -1");
     REFUSE(budget_s, NAN, SPK_ERR_ARGUMENT, "budget_s = ");
@@ -284,7 +284,7 @@ static void wrong_options(void **state)
     REFUSE(exclude, "reference,nonsense", SPK_ERR_ARGUMENT, "there is no kernel \"nonsense\"");
     REFUSE(choice, "nonsense MR=4", SPK_ERR_ARGUMENT, "nonsense");
     REFUSE(choice, "spmm_portable NV=99", SPK_ERR_ARGUMENT, "NV");
-    REFUSE(unknown, SPK_UNKNOWN_FAIL, SPK_ERR_UNKNOWN_CLASS, "");
+    REFUSE(tuning, SPK_TUNING_AHEAD_EACH, SPK_ERR_UNKNOWN_CLASS, "");
 #undef REFUSE
 }
 
@@ -493,7 +493,7 @@ static void wrong_matrices(void **state)
     expect(spk_matrix_prune(context, source, 2, 2, 0.5, (spk_norm)0, &m), SPK_ERR_ARGUMENT, context, "norm = 0");
     expect(spk_matrix_read(context, "no/such/file.mtx", NULL, &m), SPK_ERR_IO, context, "no/such/file.mtx");
     expect(spk_matrix_read(context, NULL, NULL, &m), SPK_ERR_ARGUMENT, context, "path is NULL");
-    expect(spk_matrix_write(context, source, "matrix.unknown", NULL), SPK_ERR_ARGUMENT, context, "matrix.unknown");
+    expect(spk_matrix_write(context, source, "matrix.tuning", NULL), SPK_ERR_ARGUMENT, context, "matrix.tuning");
     g.density = NAN;
     expect(spk_matrix_generate(context, &g, &m, NULL), SPK_ERR_ARGUMENT, context, "density");
     g.density = 0.5;

@@ -450,7 +450,8 @@ static void wrong_ones_are_refused(void **state)
 static void half_precision_is_tuned(void **state)
 {
     (void)state;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2, .only = "attention_backward_portable"};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.2,
+                                      .only = "attention_backward_portable"};
     for (int64_t depth = 16; depth <= 256; depth *= 4) {
         const spk_attention_backward b = {SPK_SIZED(spk_attention_backward),
                                           .dtype = SPK_F16,

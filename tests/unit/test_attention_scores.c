@@ -118,8 +118,7 @@ static void compare(const char *row, const setting *s, const char *what, int64_t
 /* False: the row does not take the problem. */
 static bool plan_of(const char *row, const void *problem, spk_plan **plan)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .unknown = SPK_UNKNOWN_ESTIMATE,
-                                      .only = row};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .tuning = SPK_TUNING_NEVER, .only = row};
     return spk_plan_create(context, NULL, problem, &options, plan) == SPK_OK;
 }
 

@@ -139,7 +139,7 @@ static int run_batch(batch_case *t, uint64_t seed)
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     int ran = 0;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options)};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW};
     ok(spk_list_candidates(context, t->b.pattern, &t->problem, &options, &report));
     ok(spk_report_get_info(report, &info));
     for (int i = 0; i < info.candidate_count; i++) {

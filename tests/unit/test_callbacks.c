@@ -63,7 +63,11 @@ static spk_status tune(int64_t n, void (*during)(void), double *tuning_s)
     spk_report_info info = {SPK_SIZED(spk_report_info)};
     calls = wrong = 0;
     visit = during;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = budget_s, .only = "reference,spmm_portable", .seed = 1,
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options),
+                                      .tuning = SPK_TUNING_NOW,
+                                      .budget_s = budget_s,
+                                      .only = "reference,spmm_portable",
+                                      .seed = 1,
                                       .fresh = 1};
     const spk_status status = spk_tune(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = n}, &options, &report);
     visit = NULL;
@@ -187,7 +191,8 @@ static void log_calls_nothing(void **state)
         SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = 4, .block_cols = 4, .row_offsets = offsets, .col_indices = offsets,
         .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_create(made, &indices, &empty), SPK_OK);
-    const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .budget_s = 0.1, .only = "reference"};
+    const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.1,
+                                                .only = "reference"};
     assert_int_equal(spk_tune(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);
     assert_true(logged > 0);
     assert_int_equal(wrong, 0);

@@ -130,7 +130,7 @@ static void nothing_waits(void **unused)
     GOOD(spk_memory_allocate(context, 1 << 20, (void **)&memory));
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = memory, .b = memory + (1 << 18), .d = memory + (1 << 19), .alpha = 1};
     const int queries = state->queries;
-    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NEVER};
     for (int i = 0; i < 2; i++) {
         GOOD(spk_pattern_create(context, &indices, &pattern));
         GOOD(spk_plan_create_spmm(context, pattern, &product, i == 0 ? &wgmma : &estimate, &plan));
@@ -536,7 +536,7 @@ static void plans_share_a_copy(void **unused)
 
 /* ------------------------------------------------------------------------------------------------ decisions for masks that come and go */
 
-static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NEVER};
 
 static bool remembered(spk_pattern *pattern, spk_decided *decided)
 {

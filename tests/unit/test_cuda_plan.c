@@ -146,7 +146,7 @@ static void a_batch_is_one_launch(void **unused)
         assert_int_equal(grid_of(&s, choices[i], 5), 5 * grid_of(&s, choices[i], 1));
     spk_plan *plan = NULL;
     const spk_spmm batch = {SPK_SIZED(spk_spmm), .n = 64, .dtype_a = SPK_F16, .batch = 5};
-    const spk_tune_options groups = {SPK_SIZED(spk_tune_options), .only = "spmm_sm90_groups"};
+    const spk_tune_options groups = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "spmm_sm90_groups"};
     assert_int_equal(spk_plan_create_spmm(s.context, s.pattern, &batch, &groups, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "it takes one product at a time, no batch"));
     release_small(&s);
@@ -417,7 +417,7 @@ static void only_the_proved_run(void **unused)
     setenv("SPARSEK_CACHE_DIR", folder, 1);
     setenv("SPARSEK_PROVER", "none", 1);
     const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 8, .dtype_a = SPK_F32, .activation = SPK_ACT_RELU};
-    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_ESTIMATE};
+    const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NEVER};
     GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm, &estimate, &plan));
     snprintf(chosen, sizeof chosen, "%s", spk_plan_choice(plan));
     spk_plan_destroy(&plan);

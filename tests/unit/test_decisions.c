@@ -142,10 +142,10 @@ static void other_questions(void **unused)
     memcpy(kernel, choices[0], strcspn(choices[0], " "));
     for (size_t used = 0; used + strlen(kernel) + 1 < sizeof long_text; used = strlen(long_text))
         snprintf(long_text + used, sizeof long_text - used, "%s,", kernel);
-    const spk_tune_options without = {SPK_SIZED(spk_tune_options), .exclude = kernel, .unknown = SPK_UNKNOWN_ESTIMATE},
+    const spk_tune_options without = {SPK_SIZED(spk_tune_options), .exclude = kernel, .tuning = SPK_TUNING_NEVER},
                            pinned = {SPK_SIZED(spk_tune_options), .choice = choices[1]},
-                           strict = {SPK_SIZED(spk_tune_options), .tolerance = 1e-3, .unknown = SPK_UNKNOWN_ESTIMATE},
-                           long_one = {SPK_SIZED(spk_tune_options), .exclude = long_text, .unknown = SPK_UNKNOWN_ESTIMATE};
+                           strict = {SPK_SIZED(spk_tune_options), .tolerance = 1e-3, .tuning = SPK_TUNING_NEVER},
+                           long_one = {SPK_SIZED(spk_tune_options), .exclude = long_text, .tuning = SPK_TUNING_NEVER};
     assert_true(runs(NULL, choices[0], "from the store"));
     const spk_tune_options *all[] = {&without, &pinned, &strict, &long_one};
     for (int round = 0; round < 2; round++) {
@@ -166,7 +166,7 @@ static void other_questions(void **unused)
 static void a_write_of_this_process(void **unused)
 {
     (void)unused;
-    const spk_tune_options known_only = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_FAIL};
+    const spk_tune_options known_only = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_AHEAD_EACH};
     spk_context *other = open_store();
     spk_plan *plan = NULL;
     int64_t removed = 0;
@@ -220,7 +220,7 @@ static void cancelled_by_another(void **unused)
 {
     (void)unused;
     const volatile int one = 0, other = 0;
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .cancel = &one};
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cancel = &one};
     spk_plan *plan = NULL;
     ok(spk_plan_create(context, NULL, &gemm, &options, &plan));
     spk_recent_add(context->recent, NULL, &gemm, &options, plan);

@@ -185,7 +185,8 @@ static void test_tuning(void **state)
     spk_plan *plan = NULL;
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
     for (int cold = 0; cold < 2; cold++) {
-        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.3, .cache = cold ? SPK_COLD : SPK_WARM};
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.3,
+                                          .cache = cold ? SPK_COLD : SPK_WARM};
         const spk_gemm all[] = {
             {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .use_c = 1},
             {SPK_SIZED(spk_gemm), .m = 60, .n = 40, .k = 64, .batch = 12, .trans_a = SPK_TRANS, .activation = SPK_ACT_SILU},
@@ -206,7 +207,7 @@ static void test_tuning(void **state)
         }
     }
     ok(spk_race_kernels(context, NULL, &(spk_gemm){SPK_SIZED(spk_gemm), .m = 50, .n = 50, .k = 50},
-                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.3},
                         &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_report(&report);
 }
@@ -216,7 +217,7 @@ static void test_sampling(void **state)
 {
     (void)state;
     spk_report *report = NULL;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.2};
     const spk_gemm all[] = {{SPK_SIZED(spk_gemm), .m = 1100, .n = 900, .k = 1000},
                             {SPK_SIZED(spk_gemm), .m = 3000, .n = 30, .k = 500, .layout_d = SPK_COL_MAJOR},
                             {SPK_SIZED(spk_gemm), .m = 30, .n = 3000, .k = 500, .dtype_a = SPK_F16},
@@ -235,7 +236,7 @@ static void test_export(void **state)
     (void)state;
     char path[] = "/tmp/sparsek-gemm-XXXXXX";
     const spk_gemm problem = {SPK_SIZED(spk_gemm), .m = 20, .n = 30, .k = 40};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.1};
     spk_context *other = NULL;
     spk_report *report = NULL;
     int64_t count = 0;
@@ -465,7 +466,7 @@ static void test_without_memory(void **state)
     static double out[8 * 1024];
     const spk_gemm gemm = {SPK_SIZED(spk_gemm), .m = 20, .n = 17, .k = 9, .batch = 9, .layout_a = SPK_COL_MAJOR};
     const spk_gemm_args args = {SPK_SIZED(spk_gemm_args), .a = numbers[0], .b = numbers[1], .d = numbers[2], .alpha = 1};
-    const spk_tune_options fresh = {SPK_SIZED(spk_tune_options), .budget_s = 0.01, .fresh = 1};
+    const spk_tune_options fresh = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.01, .fresh = 1};
     for (int what = 0; what < 4; what++)
         for (int64_t fail_at = 0;; fail_at += 1 + fail_at / 20) {
             spk_mem_fail_after(fail_at);

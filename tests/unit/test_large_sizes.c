@@ -133,7 +133,7 @@ static void check_array(const spk_pattern *pattern, const description *d, const 
 
 static void check_description(spk_pattern *pattern, const spk_operation_info *op)
 {
-    static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .unknown = SPK_UNKNOWN_ESTIMATE};
+    static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .tuning = SPK_TUNING_NEVER};
     description d;
     char text[2048];
     describe(op, &d, text, sizeof text);

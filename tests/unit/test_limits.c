@@ -37,7 +37,7 @@ static spk_status race(spk_context *context, spk_report **report)
         SPK_SIZED(spk_bsr_indices), .rows = 64, .cols = 64, .block_rows = 16, .block_cols = 16, .nnzb = 8, .row_offsets = offsets,
         .col_indices = columns};
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = 256, .assume_finite = 1};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.2};
     const spk_race_options rounds = {SPK_SIZED(spk_race_options), .rounds = 2};
     spk_pattern *pattern = NULL;
     spk_status status = spk_pattern_create(context, &indices, &pattern);

@@ -60,7 +60,8 @@ static void test_tuning(void **state)
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
     make_square(&pattern, 100, 16);
     for (int cold = 0; cold < 2; cold++) {
-        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.3, .cache = cold ? SPK_COLD : SPK_WARM};
+        const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.3,
+                                          .cache = cold ? SPK_COLD : SPK_WARM};
         const spk_sddmm sddmm[] = {{SPK_SIZED(spk_sddmm), .k = 64, .use_c = 1},
                                    {SPK_SIZED(spk_sddmm), .k = 64, .batch = 12, .layout_x = SPK_COL_MAJOR},
                                    {SPK_SIZED(spk_sddmm), .k = 64, .batch = 3, .stride_y = SPK_STRIDE_SHARED, .stride_d = 40001}};
@@ -89,7 +90,7 @@ static void test_tuning(void **state)
         }
     }
     ok(spk_race_kernels(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 30},
-                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .budget_s = 0.3},
+                        &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.3},
                         &(spk_race_options){SPK_SIZED(spk_race_options), .rounds = 3}, &report));
     check_dense(report);
     check_report(&report);
@@ -103,7 +104,7 @@ static void test_sampling(void **state)
     spk_pattern *pattern = NULL;
     spk_report *report = NULL;
     make_square(&pattern, 2048, 32);
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.2};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.2};
     ok(spk_tune(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 1024, .dtype_x = SPK_F16}, &options, &report));
     check_report(&report);
     ok(spk_tune(context, pattern, &(spk_sddmm){SPK_SIZED(spk_sddmm), .k = 128, .batch = 40}, &options, &report));
@@ -125,7 +126,7 @@ static void test_without_memory(void **state)
     const spk_spmm spmm = {SPK_SIZED(spk_spmm), .n = 3, .batch = 9};
     const spk_sddmm_args sampled = {SPK_SIZED(spk_sddmm_args), .x = numbers[0], .y = numbers[1], .d = numbers[2], .alpha = 1};
     const spk_spmm_args product = {SPK_SIZED(spk_spmm_args), .values = numbers[0], .b = numbers[1], .d = numbers[2], .alpha = 1};
-    const spk_tune_options fresh = {SPK_SIZED(spk_tune_options), .budget_s = 0.01, .fresh = 1};
+    const spk_tune_options fresh = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.01, .fresh = 1};
     for (int what = 0; what < 5; what++)
         for (int64_t fail_at = 0;; fail_at += 1 + fail_at / 20) {
             spk_mem_fail_after(fail_at);

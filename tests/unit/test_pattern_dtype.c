@@ -17,7 +17,7 @@
 static const spk_dtype dtypes[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16};
 enum { DTYPES = sizeof dtypes / sizeof *dtypes, SIDE = 24, BLOCK = 4 };
 
-static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .unknown = SPK_UNKNOWN_ESTIMATE};
+static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE, .tuning = SPK_TUNING_NEVER};
 
 static spk_matrix *make_matrix(spk_dtype dtype)
 {

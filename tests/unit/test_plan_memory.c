@@ -38,11 +38,11 @@ static spk_context *context_of(void)
 static const spk_attention problem = {SPK_SIZED(spk_attention), .queries = 1,     .keys = 1, .heads = 1,
                                       .depth = DEPTH,           .depth_v = DEPTH, .batch = 1};
 
-static void takes_a_row_that_fits(spk_effort effort, spk_unknown unknown)
+static void takes_a_row_that_fits(spk_effort effort, spk_tuning tuning)
 {
     spk_context *context = context_of();
     spk_plan *plan = NULL;
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = effort, .unknown = unknown};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .effort = effort, .tuning = tuning};
     assert_int_equal(spk_plan_create(context, NULL, &problem, &options, &plan), SPK_OK);
     float *q = calloc(DEPTH, sizeof *q), *v = calloc(DEPTH, sizeof *v), *o = calloc(DEPTH, sizeof *o);
     assert_true(q != NULL && v != NULL && o != NULL);
@@ -64,13 +64,13 @@ static void takes_a_row_that_fits(spk_effort effort, spk_unknown unknown)
 static void an_estimate(void **state)
 {
     (void)state;
-    takes_a_row_that_fits(SPK_TUNE_ESTIMATE, SPK_UNKNOWN_TUNE);
+    takes_a_row_that_fits(SPK_TUNE_ESTIMATE, SPK_TUNING_NOW);
 }
 
 static void in_place(void **state)
 {
     (void)state;
-    takes_a_row_that_fits(SPK_TUNE_MEASURE, SPK_UNKNOWN_IN_PLACE);
+    takes_a_row_that_fits(SPK_TUNE_MEASURE, SPK_TUNING_IN_PLACE);
 }
 
 /* Where none fits the error is of the first. */

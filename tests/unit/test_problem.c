@@ -377,7 +377,7 @@ static void the_cache_counts(void **state)
 {
     (void)state;
     const description given = draw(&spk_op_spmm);
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .cache = SPK_WARM};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM};
     spk_problem cold, warm;
     read_into(&spk_op_spmm, &given, &cold);
     assert_int_equal(spk_problem_read(&spk_op_spmm, pattern, &given, &options, &warm), SPK_OK);

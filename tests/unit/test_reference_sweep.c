@@ -85,7 +85,8 @@ static void open_sweep(sweep *s, uint64_t seed)
     ok(s, spk_store_open(&spk_mem_system, "", NULL, NULL, &s->store));
     draw_pattern(s, &rng);
     s->tuner = (spk_tuner){.mem = &spk_mem_system, .device = s->device, .store = s->store, .load_now = load_now, .busy_now = busy_now};
-    s->options = (spk_tune_options){SPK_SIZED(spk_tune_options), .seed = seed, .cache = SPK_WARM, .budget_s = 0.05};
+    s->options =
+        (spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .seed = seed, .cache = SPK_WARM, .budget_s = 0.05};
 }
 
 static void close_sweep(sweep *s)
@@ -124,7 +125,7 @@ static void must_not_be_reference(sweep *s, int operation, int64_t n)
     const spk_problem problem = problem_of(s, operation, n);
     for (int i = 0; i < 2; i++) {
         spk_choice choice = {.kernel = NULL};
-        s->options.unknown = i == 0 ? SPK_UNKNOWN_TUNE : SPK_UNKNOWN_ESTIMATE;
+        s->options.tuning = i == 0 ? SPK_TUNING_NOW : SPK_TUNING_NEVER;
         spk_error_enter(0);
         ok(s, spk_tune_choose(&s->tuner, &problem, &s->options, &choice));
         if (choice.kernel->kind == SPK_KIND_REFERENCE)

@@ -425,7 +425,7 @@ static void exact_and_not_finite(void **state)
 static void tuned_and_stored(void **state)
 {
     (void)state;
-    const spk_tune_options tune = {SPK_SIZED(spk_tune_options), .budget_s = 0.05, .cache = SPK_WARM};
+    const spk_tune_options tune = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.05, .cache = SPK_WARM};
     spk_gemm p = {SPK_SIZED(spk_gemm), .m = 64, .n = 64, .k = 64, .dtype_a = SPK_F8E4M3, .scale_a = {1, 32}, .scale_b = {32, 32}};
     spk_report *report = NULL;
     spk_report_info info = {SPK_SIZED(spk_report_info)};
@@ -435,7 +435,7 @@ static void tuned_and_stored(void **state)
     assert_non_null(strstr(info.class_key, ";scale=a=1x32,b=32x32;"));
     spk_report_destroy(&report);
     spk_tune_options only_known = tune;
-    only_known.unknown = SPK_UNKNOWN_FAIL;
+    only_known.tuning = SPK_TUNING_AHEAD_EACH;
     spk_plan *plan = NULL;
     assert_int_equal(spk_plan_create(context, NULL, &p, &only_known, &plan), SPK_OK);
     spk_plan_destroy(&plan);

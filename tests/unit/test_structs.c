@@ -26,7 +26,7 @@ static const spk_bsr_indices good_indices = {
     .col_indices = columns};
 static const spk_spmm good_spmm = {SPK_SIZED(spk_spmm), .n = 4};
 static const spk_sddmm good_sddmm = {SPK_SIZED(spk_sddmm), .k = 4};
-static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .only = "reference", .budget_s = 0.01};
+static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference", .budget_s = 0.01};
 
 static int set_up(void **state)
 {
@@ -148,7 +148,8 @@ static void inputs(void **state)
     const spk_context_options context_options = {SPK_SIZED(spk_context_options), .device = "cpu", .store_path = "", .threads = 1};
     const spk_spmm_args spmm_args = {SPK_SIZED(spk_spmm_args), .values = values, .b = dense, .d = result, .alpha = 1};
     const spk_sddmm_args sddmm_args = {SPK_SIZED(spk_sddmm_args), .x = dense, .y = dense, .d = result, .alpha = 1};
-    const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .only = "reference", .exclude = "spmm_portable"};
+    const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference",
+                                     .exclude = "spmm_portable"};
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .choices = "reference"};
     const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
                                   .format = SPK_DENSE,
@@ -222,7 +223,7 @@ static void reserved_fields(void **state)
     (void)state;
     spk_report *none = NULL;
     spk_matrix *made = NULL;
-    spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .reserved = 3};
+    spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .reserved = 3};
     assert_int_equal(give_tuning(&tuning), SPK_ERR_ARGUMENT);
     assert_non_null(strstr(spk_last_error(context), "reserved = 3"));
     const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .all = 7};

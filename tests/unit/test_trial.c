@@ -167,8 +167,9 @@ static void a_plan_finds_the_fastest(void **state)
     assert_string_equal(spk_plan_choice(other), spk_plan_choice(plan));
     spk_report *report = NULL;
     spk_report_info about = {SPK_SIZED(spk_report_info)};
-    assert_int_equal(
-        spk_explain(context, made.pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, &report), SPK_OK);
+    assert_int_equal(spk_explain(context, made.pattern, &product,
+                                 &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM}, &report),
+                     SPK_OK);
     ok(spk_report_get_info(report, &about));
     assert_true(about.provisional == SPK_PROVISIONAL_IN_PLACE || about.provisional == SPK_PROVISIONAL_LOAD);
     spk_report_destroy(&report);
@@ -182,7 +183,8 @@ static void a_plan_finds_the_fastest(void **state)
 static spk_status explain(int64_t n, spk_report **report)
 {
     const spk_spmm asked = {SPK_SIZED(spk_spmm), .n = n};
-    return spk_explain(context, made.pattern, &asked, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, report);
+    return spk_explain(context, made.pattern, &asked,
+                       &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM}, report);
 }
 
 /* ------------------------------------------------------------------------------------------------ sizes that come once */
@@ -194,7 +196,7 @@ static spk_plan_info run_once(int64_t n, float *memory, double *want, spk_plan *
 {
     float *b = memory, *d = memory + SIZE * (FEWEST + SIZES), *values = d + SIZE * (FEWEST + SIZES);
     const spk_spmm asked = {SPK_SIZED(spk_spmm), .n = n};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE, .cache = SPK_WARM};
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = values, .b = b, .d = d, .alpha = 0.75};
     spk_plan *plan = NULL;
     for (int i = 0; i < 4; i++)
@@ -292,7 +294,8 @@ static void a_tuning_ends_the_trial(void **state)
         check_run(plan, &a, a.d, want);
     assert_null(spk_plan_later_of(plan));
     spk_report *report = NULL;
-    ok(spk_tune(context, made.pattern, &product, &(spk_tune_options){SPK_SIZED(spk_tune_options), .cache = SPK_WARM}, &report));
+    ok(spk_tune(context, made.pattern, &product,
+                &(spk_tune_options){SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .cache = SPK_WARM}, &report));
     check_run(plan, &a, a.d, want);
     assert_non_null(spk_plan_later_of(plan));
     assert_string_equal(info_of(plan).kernel, chosen_name(report));
@@ -374,7 +377,7 @@ static void where_d_is_c(void **state)
     arrays a = make_arrays();
     double *want = malloc(sizeof *want * SIZE * COLUMNS);
     const spk_spmm with_c = {SPK_SIZED(spk_spmm), .n = COLUMNS, .use_c = 1};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE};
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .c = a.c, .d = a.d, .alpha = 0.75, .beta = 0.5};
     spk_plan *plan = NULL;
     for (int i = 0; i < 4; i++)
@@ -406,7 +409,7 @@ static void what_is_ruled_out_never_runs(void **state)
     arrays a = make_arrays();
     double *want = malloc(sizeof *want * SIZE * COLUMNS);
     const spk_spmm with_c = {SPK_SIZED(spk_spmm), .n = COLUMNS, .use_c = 1};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE};
     spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .c = a.c, .d = a.d, .alpha = 0.75, .beta = 0.5};
     spk_plan *plan = NULL;
     fakes[0].mode = FAKE_WRONG;
@@ -458,7 +461,7 @@ static void one_plan_of_a_class_tries(void **state)
     spk_plan_destroy(&second);
     ok(spk_store_clear(context, NULL));
     first = make_plan();
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE, .cache = SPK_WARM};
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a.values, .b = a.b, .d = a.d, .alpha = 0.75};
     ok(spk_compute(context, made.pattern, &product, &args, &options));
     (void)run_until_decided(first, &a, want);
@@ -530,7 +533,7 @@ static void elsewhere_it_is_tuning(void **state)
     (void)state;
     spk_plan *plan = NULL;
     fake_clock_end();
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM, .budget_s = 0.2};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE, .cache = SPK_WARM, .budget_s = 0.2};
     spk_spmm fixed = product;
     fixed.static_values = 1;
     ok(spk_plan_create(context, made.pattern, &fixed, &options, &plan));
@@ -595,7 +598,7 @@ static void release(void *user, void *memory, size_t bytes)
 /* How many runs were refused for want of memory; all others are right. */
 static int run_short_of_memory(spk_pattern *pattern, const arrays *a, const double *want)
 {
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE};
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = a->values, .b = a->b, .d = a->d, .alpha = 0.75};
     spk_plan *plan = NULL;
     int refused = 0;

@@ -70,7 +70,7 @@ static void run_with(double scale)
     product p = make_product();
     spk_plan *plan = NULL;
     const spk_spmm problem = {SPK_SIZED(spk_spmm), .n = COLUMNS};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE};
     const spk_spmm_args args = {SPK_SIZED(spk_spmm_args), .values = p.view.values, .b = p.b, .d = p.d, .alpha = 1};
     for (int i = 0; i < SIZE * COLUMNS; i++)
         p.b[i] = number(i, scale);

@@ -20,7 +20,7 @@ static inline void open_trial(bench *b, spk_rng *rng)
 {
     bench_open(b, table, 4, "");
     spk_family_forget(NULL);
-    b->options.unknown = SPK_UNKNOWN_IN_PLACE;
+    b->options.tuning = SPK_TUNING_IN_PLACE;
     for (int i = 0; i < 4; i++) {
         fakes[i].us = 50 + 200 * spk_rng_uniform(rng);
         for (int v = 0; v < 8; v++)
@@ -141,7 +141,7 @@ static inline spk_plan *make_plan(void)
 {
     spk_plan *plan = NULL;
     volatile int *cancel = calloc(1, sizeof *cancel); /* gone when the trial runs */
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .unknown = SPK_UNKNOWN_IN_PLACE, .cache = SPK_WARM, .cancel = cancel};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_IN_PLACE, .cache = SPK_WARM, .cancel = cancel};
     if (spk_plan_create(context, made.pattern, &product, &options, &plan) != SPK_OK)
         fail_msg("%s", spk_last_error(context));
     *cancel = 1;

@@ -172,7 +172,7 @@ static void the_wrong_is_not_estimated(void **state)
     b.options.effort = SPK_TUNE_ESTIMATE;
     check_fails(&b, SPK_ERR_NO_CANDIDATE, "fake0: wrong, ");
     b.options.effort = SPK_TUNE_MEASURE;
-    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    b.options.tuning = SPK_TUNING_NEVER;
     check_fails(&b, SPK_ERR_NO_CANDIDATE, "the oracle says");
     fake_runs();
     b.options.tolerance = 100; /* not wrong by this one */
@@ -250,15 +250,15 @@ static void unknown_classes(void **state)
     (void)state;
     bench b;
     open_a(&b);
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
-    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    b.options.tuning = SPK_TUNING_NEVER;
     choose(&b, "estimated: cost model");
     assert_int_equal(fake_runs(), 0);
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     choose(&b, "measured");
     assert_true(fake_runs() > 0);
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     assert_true(choose(&b, "from the store").from_store);
     assert_int_equal(fake_runs(), 0);
     bench_close(&b);
@@ -346,10 +346,10 @@ static void a_new_row_runs_against_one(void **state)
     b.tuner.table = table_more;
     b.tuner.table_count = 4;
     fakes[3].us = 80;
-    b.options.unknown = SPK_UNKNOWN_FAIL; /* tuning forbidden: the old answer will do */
+    b.options.tuning = SPK_TUNING_AHEAD_EACH; /* tuning forbidden: the old answer will do */
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
     assert_int_equal(fake_runs(), 0);
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     assert_string_equal(choose(&b, "measured").kernel->name, "fake0");
     assert_int_equal(atomic_load(&fakes[1].runs), 0);
     assert_true(atomic_load(&fakes[0].runs) > 0 && atomic_load(&fakes[3].runs) > 0);
@@ -407,12 +407,12 @@ static void a_strict_caller_is_heard(void **state)
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake0");
     assert_int_equal(fake_runs(), 0);
     b.options.tolerance = 0.5 * error;
-    b.options.unknown = SPK_UNKNOWN_FAIL; /* no tuning: the best of those that were measured and right enough, or none */
+    b.options.tuning = SPK_TUNING_AHEAD_EACH; /* no tuning: the best of those that were measured and right enough, or none */
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
     b.options.tolerance = 1e-15;
     check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
     b.options.tolerance = 0.5 * error;
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     assert_string_equal(choose(&b, "measured").kernel->name, "fake1");
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
     b.options.tolerance = 1e-15; /* nobody */

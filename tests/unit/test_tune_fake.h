@@ -373,7 +373,7 @@ static inline void bench_open(bench *b, const spk_kernel *table, int count, cons
                            .table_count = count,
                            .load_now = fake_load_now,
                            .busy_now = fake_busy_now};
-    b->options = (spk_tune_options){.struct_size = sizeof b->options, .seed = 11, .cache = SPK_WARM};
+    b->options = (spk_tune_options){.struct_size = sizeof b->options, .tuning = SPK_TUNING_NOW, .seed = 11, .cache = SPK_WARM};
     b->problem.cache = SPK_WARM;
 }
 

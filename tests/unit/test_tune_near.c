@@ -207,17 +207,17 @@ static void who_wants_more_gets_it(void **state)
     open_bench(&b, "");
     choose(&b);
     set_size(&b, 64);
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     spk_choice choice = {.kernel = NULL};
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
-    b.options.unknown = SPK_UNKNOWN_NEAREST;
+    b.options.tuning = SPK_TUNING_AHEAD;
     assert_string_equal(spk_origin_words(choose(&b).origin), "nearest class");
     set_size(&b, 24 * 40);
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
     set_size(&b, 64);
-    b.options.unknown = SPK_UNKNOWN_TUNE_EACH;
+    b.options.tuning = SPK_TUNING_NOW_EACH;
     assert_string_equal(spk_origin_words(choose(&b).origin), "measured");
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     assert_string_equal(spk_origin_words(choose(&b).origin), "from the store");
     set_size(&b, 40);
     b.options.effort = SPK_TUNE_EXHAUSTIVE;
@@ -381,10 +381,10 @@ static void a_bundle_decides(void **state)
     assert_string_equal(report->origin, "from the bundle of fake");
     assert_int_equal(fake_runs(), 0);
     spk_report_release(&report);
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     choice = choose(&b);
     must_be(&choice, "from the bundle of fake", "fake1");
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     b.options.fresh = 1; /* asked for: raced again, and the store goes before the bundle from then on */
     fakes[0].us = 10;
     choice = choose(&b);

@@ -120,7 +120,7 @@ static void from_the_store(void **state)
     assert_string_equal(chosen_name(report), "fake1"); /* reports say what plans do */
     assert_true(report->from_store);
     spk_report_release(&report);
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     choose(&b, "fake1", "from the store");
 
     record[0] = record[1] = SPK_PROOF_NONE; /* no prover: what is proved */
@@ -133,8 +133,8 @@ static void from_the_store(void **state)
 
     forget_all();
     check_fails(&b, SPK_ERR_UNKNOWN_CLASS,
-                "the store does not know this class of problems, or nothing of it that is proved, and options.unknown forbids tuning");
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+                "the store does not know this class of problems, or nothing of it that is proved, and options.tuning forbids tuning");
+    b.options.tuning = SPK_TUNING_NOW;
     spk_prove_again();
     check_fails(&b, SPK_ERR_NO_CANDIDATE, "no kernel is left: fake0: failed, there is no prover");
     assert_int_equal(fake_runs(), 0);
@@ -148,7 +148,7 @@ static void estimates(void **state)
     for (int effort = 0; effort < 2; effort++) {
         open_careful(&b);
         b.options.effort = effort == 0 ? SPK_TUNE_MEASURE : SPK_TUNE_ESTIMATE;
-        b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+        b.options.tuning = SPK_TUNING_NEVER;
         choose(&b, "fake0", "estimated: cost model");
         record[0] = SPK_PROOF_NONE; /* the model's best is proved for it */
         verdict[0] = SPK_OK;
@@ -183,7 +183,7 @@ static void nearest_class(void **state)
     spk_report *report = tune(&b);
     spk_report_release(&report);
     set_columns(&b, 8);
-    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    b.options.tuning = SPK_TUNING_NEVER;
     choose(&b, "fake0", "estimated: nearest class");
     record[0] = SPK_PROOF_NONE;
     choose(&b, "fake1", "estimated: cost model");

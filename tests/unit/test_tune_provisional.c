@@ -158,12 +158,12 @@ static void a_larger_budget_measures_anew(void **state)
     assert_true(report->from_store && report->provisional == SPK_PROVISIONAL_BUDGET);
     spk_report_release(&report);
     b.options.budget_s = 0;
-    b.options.unknown = SPK_UNKNOWN_FAIL; /* better than nothing, where tuning is forbidden */
+    b.options.tuning = SPK_TUNING_AHEAD_EACH; /* better than nothing, where tuning is forbidden */
     report = tune(&b);
     assert_true(report->from_store);
     spk_report_release(&report);
     assert_int_equal(fake_runs(), 0);
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     assert_true(tunes(&b, "fake0", SPK_PROVISIONAL_NO));
     assert_false(tunes(&b, "fake0", SPK_PROVISIONAL_NO));
     bench_close(&b);

@@ -66,12 +66,12 @@ static void every_row_meets(void **state)
 
     /* Nothing was kept; with keep it is, with every candidate. */
     spk_choice choice;
-    b.options.unknown = SPK_UNKNOWN_FAIL;
+    b.options.tuning = SPK_TUNING_AHEAD_EACH;
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_ERR_UNKNOWN_CLASS);
     report = race(&b, (spk_race_options){.rounds = 6, .keep = 1});
     assert_int_equal(entry_of(report, "fake1", NULL)->sample_count, 6);
     spk_report_release(&report);
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     fake_runs();
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
     assert_string_equal(spk_origin_words(choice.origin), "from the store");

@@ -40,17 +40,16 @@ static spk_choice choose(bench *b)
 /* At every number of columns up to 64, by the class's own evidence, the nearest one's or the model's. */
 static void never_chosen(bench *b, const char *how)
 {
-    const spk_unknown unknown[] = {SPK_UNKNOWN_TUNE, SPK_UNKNOWN_ESTIMATE, SPK_UNKNOWN_TUNE_EACH};
-    for (size_t i = 0; i < sizeof unknown / sizeof unknown[0]; i++)
+    const spk_tuning tunings[] = {SPK_TUNING_NOW, SPK_TUNING_NEVER, SPK_TUNING_NOW_EACH};
+    for (size_t i = 0; i < sizeof tunings / sizeof tunings[0]; i++)
         for (int64_t n = 1; n <= 64; n += n < 10 ? 1 : 9) {
             set_size(b, n);
-            b->options.unknown = unknown[i];
+            b->options.tuning = tunings[i];
             const spk_choice choice = choose(b);
             if (choice.kernel->kind == SPK_KIND_REFERENCE)
-                fail_msg("%s: n=%d, unknown=%d: %s, %s", how, (int)n, (int)unknown[i], choice.kernel->name,
-                         spk_origin_words(choice.origin));
+                fail_msg("%s: n=%d, tuning=%d: %s, %s", how, (int)n, (int)tunings[i], choice.kernel->name, spk_origin_words(choice.origin));
         }
-    b->options.unknown = SPK_UNKNOWN_TUNE;
+    b->options.tuning = SPK_TUNING_NOW;
 }
 
 static spk_report *race(bench *b, spk_race_options options)
@@ -266,9 +265,9 @@ static void load_does_not_spread(void **state)
     assert_false(report->from_store);
     assert_non_null(strstr(report->summary, "busy machine"));
     spk_report_release(&report);
-    b.options.unknown = SPK_UNKNOWN_ESTIMATE;
+    b.options.tuning = SPK_TUNING_NEVER;
     assert_string_equal(choose(&b).kernel->name, "fake1");
-    b.options.unknown = SPK_UNKNOWN_TUNE;
+    b.options.tuning = SPK_TUNING_NOW;
     fake_busy = false;
     fake_others = 0;
     assert_string_equal(spk_origin_words(choose(&b).origin), "estimated: cost model"); /* a moment's quiet is none */

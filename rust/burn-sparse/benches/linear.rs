@@ -7,7 +7,7 @@ use burn::tensor::{Device, Distribution, Tensor};
 use burn_sparse::{SparseLinear, SparseLinearConfig, TuneConfig, host_context};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
-use sparsek::{Bias, Layout, Spmm, SpmmArgs, TuneOptions};
+use sparsek::{Bias, Layout, Spmm, SpmmArgs, TuneOptions, Tuning};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ fn beside_the_library(group: &mut BenchmarkGroup<'_, WallTime>, layer: &SparseLi
     let mut d = vec![0f32; rows * outputs];
     let problem = Spmm::new(rows).layout_b(Layout::ColMajor).layout_d(Layout::ColMajor).bias(Bias::PerRow);
     let problem = problem.assume_finite(true);
-    let options = TuneOptions::new();
+    let options = TuneOptions::new().tuning(Tuning::Now);
     let pattern = weight.pattern().inner();
     pattern.tune_spmm::<f32, f32>(&problem, &options).expect("the class is measured");
     let plan = pattern.plan_spmm::<f32, f32>(&problem, &options).expect("a plan");

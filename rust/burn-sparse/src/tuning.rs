@@ -1,7 +1,7 @@
 //! How kernels are chosen.
 use crate::error::{Error, Result};
 use burn::config::Config;
-use sparsek::TuneOptions;
+use sparsek::{TuneOptions, Tuning};
 use std::time::Duration;
 
 /// What is done for the first product of a class of problems.
@@ -15,9 +15,11 @@ use std::time::Duration;
 pub enum Effort {
     /// Measures nothing: the cost model chooses, or the store where it knows the class.
     Estimate,
-    /// Measures the most promising kernels, some seconds.
+    /// Nobody waits: the first products are made by a few kernels in turn, until the fastest is known. Their last bits may differ.
+    InPlace,
+    /// The first product waits and measures the most promising kernels, some seconds.
     Measure,
-    /// Measures all kernels with all their parameters.
+    /// The first product waits and measures all kernels with all their parameters.
     Exhaustive,
 }
 
@@ -31,9 +33,9 @@ pub enum Effort {
 #[derive(Config, Debug, Copy, PartialEq)]
 pub struct TuneConfig {
     /// How much is done for a class that the store does not know.
-    #[config(default = "Effort::Measure")]
+    #[config(default = "Effort::InPlace")]
     pub effort: Effort,
-    /// Seconds that measuring may take, at most a day; none: the library's choice. Products refuse what is no such number.
+    /// Seconds that [`Effort::Measure`] and [`Effort::Exhaustive`] may take, at most a day; none: the library's choice. Products refuse what is no such number.
     #[config(default = "None")]
     pub budget: Option<f64>,
     /// A promise: no value, input, bias or gradient is infinite or NaN, which allows more kernels.
@@ -51,7 +53,8 @@ impl TuneConfig {
     pub(crate) fn options(&self) -> Result<TuneOptions> {
         let options = match self.effort {
             Effort::Estimate => TuneOptions::new().estimate(),
-            Effort::Measure => TuneOptions::new(),
+            Effort::InPlace => TuneOptions::new(),
+            Effort::Measure => TuneOptions::new().tuning(Tuning::Now),
             Effort::Exhaustive => TuneOptions::new().exhaustive(),
         };
         let Some(seconds) = self.budget else { return Ok(options) };

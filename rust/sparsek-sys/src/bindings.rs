@@ -1817,15 +1817,15 @@ pub const SPK_TUNE_EXHAUSTIVE: spk_effort = spk_effort(2);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_effort(pub ::std::os::raw::c_uint);
-pub const SPK_UNKNOWN_TUNE: spk_unknown = spk_unknown(0);
-pub const SPK_UNKNOWN_ESTIMATE: spk_unknown = spk_unknown(1);
-pub const SPK_UNKNOWN_FAIL: spk_unknown = spk_unknown(2);
-pub const SPK_UNKNOWN_TUNE_EACH: spk_unknown = spk_unknown(3);
-pub const SPK_UNKNOWN_NEAREST: spk_unknown = spk_unknown(4);
-pub const SPK_UNKNOWN_IN_PLACE: spk_unknown = spk_unknown(5);
+pub const SPK_TUNING_IN_PLACE: spk_tuning = spk_tuning(0);
+pub const SPK_TUNING_NOW: spk_tuning = spk_tuning(1);
+pub const SPK_TUNING_NOW_EACH: spk_tuning = spk_tuning(2);
+pub const SPK_TUNING_NEVER: spk_tuning = spk_tuning(3);
+pub const SPK_TUNING_AHEAD: spk_tuning = spk_tuning(4);
+pub const SPK_TUNING_AHEAD_EACH: spk_tuning = spk_tuning(5);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct spk_unknown(pub ::std::os::raw::c_uint);
+pub struct spk_tuning(pub ::std::os::raw::c_uint);
 pub const SPK_COLD: spk_cache_mode = spk_cache_mode(0);
 pub const SPK_WARM: spk_cache_mode = spk_cache_mode(1);
 #[repr(transparent)]
@@ -1836,7 +1836,7 @@ pub struct spk_cache_mode(pub ::std::os::raw::c_uint);
 pub struct spk_tune_options {
     pub struct_size: usize,
     pub effort: spk_effort,
-    pub unknown: spk_unknown,
+    pub tuning: spk_tuning,
     pub cache: spk_cache_mode,
     pub budget_s: f64,
     pub tolerance: f64,
@@ -1861,8 +1861,8 @@ const _: () = {
         "Offset of field: spk_tune_options::effort",
     ][::std::mem::offset_of!(spk_tune_options, effort) - 8usize];
     [
-        "Offset of field: spk_tune_options::unknown",
-    ][::std::mem::offset_of!(spk_tune_options, unknown) - 12usize];
+        "Offset of field: spk_tune_options::tuning",
+    ][::std::mem::offset_of!(spk_tune_options, tuning) - 12usize];
     [
         "Offset of field: spk_tune_options::cache",
     ][::std::mem::offset_of!(spk_tune_options, cache) - 16usize];

@@ -3,7 +3,7 @@
 use sparsek::half::f16;
 use sparsek::{
     Activation, Context, DeviceBuffer, Element, Error, Generate, Matrix, Pattern, Product, Sddmm, SddmmPointers, Spmm,
-    SpmmArgs, SpmmPointers, TuneOptions,
+    SpmmArgs, SpmmPointers, TuneOptions, Tuning,
 };
 use std::ptr::null_mut;
 use std::time::Duration;
@@ -21,7 +21,8 @@ fn spmm<A: Product<A>>(pattern: &Pattern, of: fn(f32) -> A, wide: fn(A) -> f64) 
     let problem = Spmm::new(COLUMNS).activation(Activation::Relu);
     let exact = pattern.oracle_spmm(&problem, SpmmArgs::new(&values, &b, &mut d))?;
 
-    let plan = pattern.plan_spmm::<A, A>(&problem, &TuneOptions::new().budget(Duration::from_secs(1)))?;
+    let plan =
+        pattern.plan_spmm::<A, A>(&problem, &TuneOptions::new().tuning(Tuning::Now).budget(Duration::from_secs(1)))?;
     let device_values = DeviceBuffer::from_slice(context, &values)?;
     let device_b = DeviceBuffer::from_slice(context, &b)?;
     let mut device_d = DeviceBuffer::from_slice(context, &d)?;
@@ -40,7 +41,10 @@ fn spmm<A: Product<A>>(pattern: &Pattern, of: fn(f32) -> A, wide: fn(A) -> f64) 
 /// All ones: every stored element is the inner size.
 fn sddmm(pattern: &Pattern) -> Result<bool, Error> {
     let context = pattern.context();
-    let plan = pattern.plan_sddmm::<f32, f32>(&Sddmm::new(64), &TuneOptions::new().budget(Duration::from_secs(1)))?;
+    let plan = pattern.plan_sddmm::<f32, f32>(
+        &Sddmm::new(64),
+        &TuneOptions::new().tuning(Tuning::Now).budget(Duration::from_secs(1)),
+    )?;
     let ones = DeviceBuffer::from_slice(context, &vec![1f32; SIZE * 64])?;
     let mut d = vec![0f32; pattern.values_len()];
     let mut device_d = DeviceBuffer::from_slice(context, &d)?;

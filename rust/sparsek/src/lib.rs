@@ -2,8 +2,8 @@
 //!
 //! A [`Pattern`] says where the stored blocks of a matrix lie. Its values are a slice, so that one pattern serves many: a
 //! network's weights as they change, or a batch. [`Pattern::matmul`] multiplies by a dense matrix with the kernel that
-//! measured fastest on this machine for this class of problems; the first call of a class measures for some seconds, and the
-//! decision stays in a store on disk.
+//! measured fastest on this machine for this class of problems; the first calls of a class measure while they compute
+//! ([`Tuning`]), and the decision stays in a store on disk.
 //!
 //! ```
 //! use sparsek::{Activation, Context, Pattern, Spmm, SpmmArgs, TuneOptions};
@@ -77,7 +77,7 @@ pub use report::{Candidate, CandidateStatus, KernelKind, Provisional, Report};
 pub use sddmm::{Sddmm, SddmmArgs, SddmmPlan, SddmmPointers};
 pub use sparsek_sys as sys;
 pub use spmm::{Spmm, SpmmArgs, SpmmPlan, SpmmPointers};
-pub use tune::{Cancel, Race, TuneOptions};
+pub use tune::{Cancel, Race, TuneOptions, Tuning};
 pub use types::{Activation, Bias, Dtype, Element, Index, Layout, Product, version, version_number};
 
 /// The README's program compiles and runs.

@@ -8,6 +8,41 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
+/// When a class of problems that the store does not know is tuned. Another number of tokens of a layer that the store knows runs on the nearest one's choice,
+/// but for the two that name each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Tuning {
+    /// Nobody waits: the next runs of its plan are made by a few candidates in turn, until the fastest is known. The last bits may differ from run to run
+    /// meanwhile. On a GPU candidates are compiled and proved by another thread first.
+    #[default]
+    InPlace,
+    /// In the call, which waits.
+    Now,
+    /// In the call, and each number of tokens by itself: for warming up, before users wait for a call.
+    NowEach,
+    /// Never: the nearest class or the estimate decides.
+    Never,
+    /// It was tuned ahead; what was not, nor any other number of tokens of its layer, is an error,
+    /// [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
+    Ahead,
+    /// It was tuned ahead, each number of tokens by itself; what was not is an error, [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
+    AheadEach,
+}
+
+impl Tuning {
+    fn to_raw(self) -> sys::spk_tuning {
+        match self {
+            Self::InPlace => sys::SPK_TUNING_IN_PLACE,
+            Self::Now => sys::SPK_TUNING_NOW,
+            Self::NowEach => sys::SPK_TUNING_NOW_EACH,
+            Self::Never => sys::SPK_TUNING_NEVER,
+            Self::Ahead => sys::SPK_TUNING_AHEAD,
+            Self::AheadEach => sys::SPK_TUNING_AHEAD_EACH,
+        }
+    }
+}
+
 /// How a kernel is chosen. The default: from the store, else measured for up to two seconds on a CPU, five on a GPU.
 ///
 /// ```
@@ -19,7 +54,7 @@ use std::time::Duration;
 #[must_use]
 pub struct TuneOptions {
     effort: Option<sys::spk_effort>,
-    unknown: Option<sys::spk_unknown>,
+    tuning: Tuning,
     warm: bool,
     budget: Option<Duration>,
     tolerance: f64,
@@ -114,60 +149,14 @@ impl TuneOptions {
         self
     }
 
-    /// A class that the store does not know is estimated, not tuned.
+    /// When a class that the store does not know is tuned; without this [`Tuning::InPlace`].
     ///
     /// ```
-    /// let options = sparsek::TuneOptions::new().estimate_unknown();
+    /// let options = sparsek::TuneOptions::new().tuning(sparsek::Tuning::Now);
     /// # let _ = options;
     /// ```
-    pub fn estimate_unknown(mut self) -> Self {
-        self.unknown = Some(sys::SPK_UNKNOWN_ESTIMATE);
-        self
-    }
-
-    /// A class that the store does not know is an error, [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().fail_unknown();
-    /// # let _ = options;
-    /// ```
-    pub fn fail_unknown(mut self) -> Self {
-        self.unknown = Some(sys::SPK_UNKNOWN_FAIL);
-        self
-    }
-
-    /// Another number of tokens of a layer that the store knows is tuned, too. Without this it runs at once on the nearest known one's choice:
-    /// this is for warming up, before users wait for a call.
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().tune_each();
-    /// # let _ = options;
-    /// ```
-    pub fn tune_each(mut self) -> Self {
-        self.unknown = Some(sys::SPK_UNKNOWN_TUNE_EACH);
-        self
-    }
-
-    /// A class that the store does not know is an error, unless it is another number of tokens of a layer that the store knows.
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().nearest_or_fail();
-    /// # let _ = options;
-    /// ```
-    pub fn nearest_or_fail(mut self) -> Self {
-        self.unknown = Some(sys::SPK_UNKNOWN_NEAREST);
-        self
-    }
-
-    /// Nobody waits for a class that the store does not know: the next runs of its plan are made by a few candidates in turn, until the fastest is
-    /// known. The last bits may differ from run to run meanwhile. On a GPU they are compiled and proved by another thread first.
-    ///
-    /// ```
-    /// let options = sparsek::TuneOptions::new().in_place();
-    /// # let _ = options;
-    /// ```
-    pub fn in_place(mut self) -> Self {
-        self.unknown = Some(sys::SPK_UNKNOWN_IN_PLACE);
+    pub fn tuning(mut self, tuning: Tuning) -> Self {
+        self.tuning = tuning;
         self
     }
 
@@ -277,7 +266,7 @@ impl TuneOptions {
         let [only, exclude, choice] = texts.each_ref().map(|text| text.as_ref().map_or(ptr::null(), |t| t.as_ptr()));
         let mut raw = sized!(spk_tune_options);
         raw.effort = self.effort.unwrap_or(sys::SPK_TUNE_MEASURE);
-        raw.unknown = self.unknown.unwrap_or(sys::SPK_UNKNOWN_TUNE);
+        raw.tuning = self.tuning.to_raw();
         raw.cache = if self.warm { sys::SPK_WARM } else { sys::SPK_COLD };
         raw.budget_s = self.budget.map_or(0.0, |budget| budget.as_secs_f64());
         raw.tolerance = self.tolerance;

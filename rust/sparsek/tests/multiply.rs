@@ -4,7 +4,7 @@ mod common;
 use common::{Number, assert_near, context, estimate, numbers};
 use half::{bf16, f16};
 use sparsek::{Activation, Bias, Context, Generate, Layout, Matrix, Pattern, Product, Sddmm, SddmmArgs};
-use sparsek::{Spmm, SpmmArgs, TuneOptions};
+use sparsek::{Spmm, SpmmArgs, TuneOptions, Tuning};
 
 fn pattern(context: &Context, shape: (usize, usize), block: (usize, usize)) -> Pattern {
     Pattern::from_matrix(&Matrix::generate::<f32>(context, Generate::Bernoulli, shape, block, 0.4, 3).unwrap()).unwrap()
@@ -145,14 +145,15 @@ fn sddmm_is_the_gradient_of_the_values() {
 fn tuned_once_then_from_the_store() {
     let context = context();
     let pattern = pattern(&context, (256, 256), (32, 32));
-    let options = TuneOptions::new().budget(std::time::Duration::from_millis(100));
+    let options = TuneOptions::new().tuning(Tuning::Now).budget(std::time::Duration::from_millis(100));
     let problem = Spmm::new(64);
     let report = pattern.tune_spmm::<f32, f32>(&problem, &options).unwrap();
     assert!(!report.from_store && report.chosen().unwrap().median_us > 0.0);
     let again = pattern.explain_spmm::<f32, f32>(&problem, &TuneOptions::new()).unwrap();
     assert!(again.from_store);
     assert_eq!(again.class_key, report.class_key);
-    let plan = pattern.plan_spmm::<f32, f32>(&problem, &TuneOptions::new().fail_unknown()).unwrap().info().unwrap();
+    let plan =
+        pattern.plan_spmm::<f32, f32>(&problem, &TuneOptions::new().tuning(Tuning::AheadEach)).unwrap().info().unwrap();
     assert!(plan.from_store);
     assert_eq!(plan.kernel, report.chosen().unwrap().name);
     let pinned = TuneOptions::new().choice(plan.choice.clone());

@@ -95,20 +95,20 @@ bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, cons
     spk_pattern_facts facts;
     const spk_backend *backend = tuner->device->backend;
     const bool remote = problem->pattern != NULL && spk_pattern_is_remote(problem->pattern, &facts);
-    return options->unknown == SPK_UNKNOWN_IN_PLACE && options->effort == SPK_TUNE_MEASURE && !problem->static_values && !remote &&
-           (backend->synchronize == NULL || backend->watch_make != NULL);
+    return options->tuning == SPK_TUNING_IN_PLACE && options->effort == SPK_TUNE_MEASURE && !options->fresh && !problem->static_values &&
+           !remote && (backend->synchronize == NULL || backend->watch_make != NULL);
 }
 
 static bool can_tune(const spk_tune_options *options)
 {
-    return options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_TUNE || options->unknown == SPK_UNKNOWN_TUNE_EACH);
+    return options->effort != SPK_TUNE_ESTIMATE && (options->tuning == SPK_TUNING_NOW || options->tuning == SPK_TUNING_NOW_EACH);
 }
 
 /* Whether the nearest size of a layer will do: not where the caller asks for more than the usual search. */
 static bool may_be_near(const spk_tune_options *options)
 {
-    const bool first_of_layer = options->unknown == SPK_UNKNOWN_TUNE || options->unknown == SPK_UNKNOWN_IN_PLACE;
-    return options->unknown == SPK_UNKNOWN_NEAREST || (options->effort == SPK_TUNE_MEASURE && first_of_layer);
+    const bool first_of_layer = options->tuning == SPK_TUNING_NOW || options->tuning == SPK_TUNING_IN_PLACE;
+    return options->tuning == SPK_TUNING_AHEAD || (options->effort == SPK_TUNE_MEASURE && first_of_layer);
 }
 
 /* Whether anything is known of a class: what is old or incomplete then meets its incumbent, and no other class decides. */
@@ -212,7 +212,7 @@ static spk_status look_up(const spk_tuner *tuner, const spk_problem *problem, co
             return SPK_OK;
     }
     made.class = whole ? hash : 0;
-    made.again = whole && decision.provisional == SPK_PROVISIONAL_LOAD && options->unknown == SPK_UNKNOWN_IN_PLACE &&
+    made.again = whole && decision.provisional == SPK_PROVISIONAL_LOAD && options->tuning == SPK_TUNING_IN_PLACE &&
                  spk_evidence_due(tuner, options, &decision, hash) &&
                  spk_known_first(spk_known_of_process(SPK_KNOWN_MEASURED_ANEW), &hash, sizeof hash);
     if (usable)
@@ -253,8 +253,8 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
     if (*found || can_tune(options))
         return SPK_OK;
     *found = true;
-    if (options->effort != SPK_TUNE_ESTIMATE && (options->unknown == SPK_UNKNOWN_FAIL || options->unknown == SPK_UNKNOWN_NEAREST))
-        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.unknown forbids tuning: %s",
+    if (options->effort != SPK_TUNE_ESTIMATE && (options->tuning == SPK_TUNING_AHEAD_EACH || options->tuning == SPK_TUNING_AHEAD))
+        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.tuning forbids tuning: %s",
                         tuner->device->backend->proof != NULL ? ", or nothing of it that is proved" : "", class->key);
     return spk_choose_estimated(tuner, problem, options, class, choice);
 }
@@ -478,8 +478,8 @@ static bool is_lasting(const spk_choice *choice)
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
 {
     spk_tune_options asked = *options;
-    if (asked.unknown == SPK_UNKNOWN_IN_PLACE && !spk_tries_in_place(tuner, problem, options))
-        asked.unknown = SPK_UNKNOWN_TUNE;
+    if (asked.tuning == SPK_TUNING_IN_PLACE && !spk_tries_in_place(tuner, problem, options))
+        asked.tuning = SPK_TUNING_NOW;
     options = &asked;
     spk_class class;
     spk_choice made = {.kernel = NULL};
@@ -532,9 +532,9 @@ spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, 
     spk_report *made = NULL;
     bool found = false;
     spk_tune_options asked = *options;
-    if (asked.unknown == SPK_UNKNOWN_TUNE ||
-        asked.unknown == SPK_UNKNOWN_IN_PLACE) /* who asks for a tuning gets one: another size's choice does not do */
-        asked.unknown = SPK_UNKNOWN_TUNE_EACH;
+    if (asked.tuning == SPK_TUNING_NOW ||
+        asked.tuning == SPK_TUNING_IN_PLACE) /* who asks for a tuning gets one: another size's choice does not do */
+        asked.tuning = SPK_TUNING_NOW_EACH;
     options = &asked;
     SPK_TRY(decide(tuner, problem, options, &class, &choice, &found));
     spk_status status = SPK_OK;

@@ -266,7 +266,7 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
  * would say as little. Some minutes later a quiet machine measures, where it may. */
 static spk_status from_model(const look *l, spk_choice *choice, bool *found)
 {
-    const bool may_measure = l->options->unknown == SPK_UNKNOWN_TUNE && l->report == NULL;
+    const bool may_measure = l->options->tuning == SPK_TUNING_NOW && l->report == NULL;
     if (may_measure && !l->aside->recent && !spk_is_busy(l->tuner))
         return SPK_OK;
     SPK_TRY(spk_choose_estimated(l->tuner, l->problem, l->options, l->class, choice));

@@ -58,7 +58,7 @@ uint64_t spk_program_hash(const spk_tuner *tuner, const spk_problem *problem, co
 
 bool spk_proves_soon(const spk_tune_options *options)
 {
-    return options->unknown == SPK_UNKNOWN_IN_PLACE;
+    return options->tuning == SPK_TUNING_IN_PLACE;
 }
 
 spk_proof spk_proof_known(const spk_tuner *tuner, const spk_problem *problem, const spk_kernel *kernel, const spk_params *params, char *why,
