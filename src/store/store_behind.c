@@ -50,13 +50,6 @@ static void release(spk_store *store, spk_store_waiting *w)
     spk_free(&store->mem, w);
 }
 
-static void set_wait(spk_store *store, int ms)
-{
-    store->busy_ms = ms;
-    if (store->disk != NULL)
-        store->disk->busy_ms = ms;
-}
-
 /* The first that waits goes to the file, and is done with however that ends: what the file does not take stays in memory. false: another
  * process has the file, and there is time to come back. */
 static bool write_first(spk_store *store, bool last_chance)
@@ -67,12 +60,12 @@ static bool write_first(spk_store *store, bool last_chance)
     const bool comes_back = !last_chance && spk_now_us() < w->until_us;
     if (comes_back) {
         store->comes_back = true;
-        set_wait(store, 0);
+        store->busy_ms = 0;
     }
     const int code = spk_store_on_disk(store, SPK_DISK_WRITE, save, &s);
     store->comes_back = false;
     if (comes_back)
-        set_wait(store, code == SQLITE_OK ? SPK_STORE_BUSY_MS : before);
+        store->busy_ms = code == SQLITE_OK ? SPK_STORE_BUSY_MS : before;
     if (comes_back && spk_db_is_busy(code))
         return false;
     if (code == SQLITE_OK)

@@ -55,6 +55,12 @@ static bool is_link(const char *path)
     return lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
 }
 
+/* How long a lock of another process is waited for. */
+static int wait_ms(const spk_store *store, spk_disk_mode mode)
+{
+    return mode == SPK_DISK_READ && store->busy_ms > SPK_STORE_READ_MS ? SPK_STORE_READ_MS : store->busy_ms;
+}
+
 static int open_disk(spk_store *store, spk_disk_mode mode)
 {
     if (store->path[0] == '\0' || store->disk_off)
@@ -93,7 +99,7 @@ static int open_disk(spk_store *store, spk_disk_mode mode)
     }
     store->device = about.st_dev;
     store->inode = about.st_ino;
-    int code = spk_db_open(store->path, store->busy_ms, store->interrupted, &store->disk, reason, sizeof reason);
+    int code = spk_db_open(store->path, wait_ms(store, mode), store->interrupted, &store->disk, reason, sizeof reason);
     bool denied = code > 0 && (code & 0xff) == SQLITE_CANTOPEN && access(store->path, R_OK) != 0;
     if (code == SPK_DB_FOREIGN || code == SPK_DB_NEWER || code == SPK_DB_OLDER || denied) {
         switch_off(store, reason);
@@ -252,8 +258,6 @@ static void adapt_wait(spk_store *store, int code)
     if (busy_ms == store->busy_ms || (!busy && code != SQLITE_OK))
         return;
     store->busy_ms = busy_ms;
-    if (store->disk != NULL)
-        store->disk->busy_ms = busy_ms;
 }
 
 int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *db, void *arg), void *arg)
@@ -265,6 +269,7 @@ int spk_store_on_disk(spk_store *store, spk_disk_mode mode, int (*job)(spk_db *d
     for (int attempt = 0;; attempt++) {
         int code = open_disk(store, mode);
         if (code == SQLITE_OK) {
+            store->disk->busy_ms = wait_ms(store, mode);
             spk_db_begin(store->disk, mode != SPK_DISK_READ);
             code = mode == SPK_DISK_READ ? job(store->disk, arg) : spk_db_transaction(store->disk, job, arg);
             code = spk_db_true_code(store->disk, code);

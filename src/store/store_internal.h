@@ -15,6 +15,7 @@ enum {
     SPK_STORE_APPLICATION = 0x73706b31, /* SQLite's application_id: tells our files from those of other programs */
     SPK_STORE_VERSION = 2,              /* user_version: the number of migrations */
     SPK_STORE_BUSY_MS = 5000,
+    SPK_STORE_READ_MS = 500, /* of a read: whoever plans waits no longer, and does without */
     SPK_STORE_NEARS = 256,
     SPK_STORE_SIZES_KEPT = 32,
     SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */

@@ -106,7 +106,7 @@ static void test_import_over_memory(void **state)
     sqlite3 *holder = NULL; /* the file cannot be written for a while */
     assert_int_equal(sqlite3_open(store_path, &holder), SQLITE_OK);
     assert_int_equal(sqlite3_exec(holder, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
-    store->disk->busy_ms = 20;
+    store->busy_ms = 20;
     save(store, key_of(key, 1, 1), 3, 40);
     save(store, key_of(other, 1, 2), 4, 60);
     must_tell(1, "held by another process");

@@ -11,11 +11,12 @@ static void test_locked_by_another(void **state)
     char key[128];
     spk_store *store = open_store(direct_path);
     save(store, key_of(key, 1, 1), 9, 9);
-    store->disk->busy_ms = 20;
+    assert_int_equal(store->disk->busy_ms, SPK_STORE_BUSY_MS);
     sqlite3 *other = NULL;
     assert_int_equal(sqlite3_open(direct_path, &other), SQLITE_OK);
     assert_int_equal(sqlite3_exec(other, "BEGIN EXCLUSIVE", NULL, NULL, NULL), SQLITE_OK);
     assert_true(stored_us(store, key) == -1);
+    assert_int_equal(store->disk->busy_ms, SPK_STORE_READ_MS); /* whoever plans waits shortly */
     must_tell(1, "held by another process");
     go_on(store);
     must_tell(0, "");
