@@ -361,6 +361,22 @@ static int add_candidate(spk_db *db, int64_t class_id, int rank, const spk_evide
     return spk_db_finish(statement, sqlite3_step(statement));
 }
 
+/* Candidates that cannot compute the problem are of the table, not of the machine: most of a report, and whoever wants them lists them
+ * anew. */
+static bool is_kept(const spk_evidence *e)
+{
+    return e->status != SPK_CANDIDATE_NOT_APPLICABLE;
+}
+
+/* The place of the chosen one among those that are kept. */
+static int chosen_rank(const spk_report *report)
+{
+    int rank = report->chosen;
+    for (int i = 0; i < report->chosen; i++)
+        rank -= !is_kept(&report->candidates[i]);
+    return rank;
+}
+
 static int add_class(spk_db *db, const spk_report *report, int64_t *class_id)
 {
     sqlite3_stmt *statement = NULL;
@@ -371,7 +387,7 @@ static int add_class(spk_db *db, const spk_report *report, int64_t *class_id)
     clean(report->device_text, device, sizeof device);
     bind_key(statement, report->class_key);
     sqlite3_bind_text(statement, 3, device, -1, SQLITE_STATIC);
-    sqlite3_bind_int(statement, 4, report->chosen);
+    sqlite3_bind_int(statement, 4, chosen_rank(report));
     sqlite3_bind_int64(statement, 5, (int64_t)report->seed);
     sqlite3_bind_double(statement, 6, bounded(report->tuning_s, 0));
     sqlite3_bind_int64(statement, 7, report->measured_at < 0 ? 0 : report->measured_at); /* a clock before 1970 */
@@ -395,8 +411,9 @@ int spk_rows_save(spk_db *db, const spk_report *report)
         code = spk_rows_erase(db, report->class_key);
     if (code == SQLITE_OK)
         code = add_class(db, report, &class_id);
-    for (int i = 0; i < report->count && code == SQLITE_OK; i++)
-        code = add_candidate(db, class_id, i, &report->candidates[i]);
+    for (int i = 0, rank = 0; i < report->count && code == SQLITE_OK; i++)
+        if (is_kept(&report->candidates[i]))
+            code = add_candidate(db, class_id, rank++, &report->candidates[i]);
     return code;
 }
 

@@ -782,12 +782,44 @@ static void fresh_patterns_of_a_known_class(void **state)
     assert_int_equal(tuned, 1);
 }
 
+/* A report from the store tells of as many candidates, and why, as the tuning did. */
+static void explained_as_tuned(void **state)
+{
+    (void)state;
+    spk_context *context = NULL;
+    spk_report *tuned = NULL, *explained = NULL;
+    const spk_gemm problem = {SPK_SIZED(spk_gemm), .m = 24, .n = 16, .k = 40, .batch = 1};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .budget_s = 0.05};
+    spk_report_info of_tuning = {SPK_SIZED(spk_report_info)}, of_store = {SPK_SIZED(spk_report_info)};
+    int inapplicable[2] = {0};
+    assert_int_equal(spk_context_create(&in_memory, &context), SPK_OK);
+    assert_int_equal(spk_tune(context, NULL, &problem, &options, &tuned), SPK_OK);
+    assert_int_equal(spk_explain(context, NULL, &problem, &options, &explained), SPK_OK);
+    assert_int_equal(spk_report_get_info(tuned, &of_tuning), SPK_OK);
+    assert_int_equal(spk_report_get_info(explained, &of_store), SPK_OK);
+    assert_true(of_store.from_store);
+    assert_int_equal(of_store.candidate_count, of_tuning.candidate_count);
+    for (int i = 0; i < of_tuning.candidate_count; i++) {
+        spk_candidate_info one = {SPK_SIZED(spk_candidate_info)}, other = {SPK_SIZED(spk_candidate_info)};
+        assert_int_equal(spk_report_get_candidate(tuned, i, &one), SPK_OK);
+        assert_int_equal(spk_report_get_candidate(explained, i, &other), SPK_OK);
+        inapplicable[0] += one.status == SPK_CANDIDATE_NOT_APPLICABLE;
+        inapplicable[1] += other.status == SPK_CANDIDATE_NOT_APPLICABLE && other.why[0] != '\0';
+    }
+    assert_true(inapplicable[0] > 0); /* AMX or NEON, at least */
+    assert_int_equal(inapplicable[1], inapplicable[0]);
+    spk_report_destroy(&explained);
+    spk_report_destroy(&tuned);
+    spk_context_destroy(&context);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(version),
         cmocka_unit_test(plan_and_run),
         cmocka_unit_test(estimate_runs_nothing),
+        cmocka_unit_test(explained_as_tuned),
         cmocka_unit_test(pinned_choice),
         cmocka_unit_test(matmul_and_its_cache),
         cmocka_unit_test(recent_questions),

@@ -385,6 +385,32 @@ static void test_strange_evidence(void **state)
     spk_store_close(&store);
 }
 
+/* What cannot compute the problem is not kept, and the choice stays the choice. */
+static void test_the_inapplicable_are_not_kept(void **state)
+{
+    (void)state;
+    char key[128];
+    spk_store *store = open_store(store_path);
+    for (int mask = 0; mask < 32; mask++) {
+        spk_report *report = make_report(key_of(key, 1, mask), 5, 9, 9), *back = NULL;
+        int kept = 0;
+        for (int i = 0; i < 5; i++) {
+            if ((mask >> i & 1) && i != report->chosen)
+                report->candidates[i].status = SPK_CANDIDATE_NOT_APPLICABLE;
+            kept += report->candidates[i].status != SPK_CANDIDATE_NOT_APPLICABLE;
+        }
+        OK(spk_store_save(store, report));
+        assert_true(stored_us(store, key) == 9);
+        OK(spk_store_load(store, key, &back));
+        assert_int_equal(back->count, kept);
+        assert_string_equal(back->candidates[back->chosen].name, report->candidates[report->chosen].name);
+        spk_report_release(&back);
+        spk_report_release(&report);
+    }
+    expect_sound(store, 32, 0);
+    spk_store_close(&store);
+}
+
 static spk_status use(const char *path, const char *json_path)
 {
     spk_store *store = NULL;
@@ -455,7 +481,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(test_folder_is_made), TEST(test_round_trip),       TEST(test_migration),     TEST(test_in_memory),
         TEST(test_default_path),   TEST(test_nearest),          TEST(test_visit),         TEST(test_growth_is_capped),
-        TEST(test_bad_arguments),  TEST(test_strange_evidence), TEST(test_out_of_memory),
+        TEST(test_bad_arguments),  TEST(test_strange_evidence), TEST(test_out_of_memory), TEST(test_the_inapplicable_are_not_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,22 @@ static int entry_named(const spk_report *report, const spk_choice *choice)
     return -1;
 }
 
+/* The store keeps none that cannot compute the problem. */
+static spk_status add_inapplicable(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_report *report)
+{
+    spk_contender *contenders = NULL;
+    int count = 0;
+    SPK_TRY(spk_contenders_make(tuner, problem, options, &contenders, &count));
+    spk_status status = SPK_OK;
+    for (int i = 0; i < count && status == SPK_OK; i++) {
+        const spk_choice one = {.kernel = contenders[i].kernel, .params = contenders[i].params};
+        if (contenders[i].status == SPK_CANDIDATE_NOT_APPLICABLE && entry_named(report, &one) < 0)
+            status = spk_evidence_write(report, &contenders[i], 1, 0, NULL);
+    }
+    spk_contenders_release(tuner, &contenders, count);
+    return status;
+}
+
 spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options,
                                  const spk_choice *choice, spk_report *report)
 {
@@ -86,5 +102,6 @@ spk_status spk_report_from_store(const spk_tuner *tuner, const spk_problem *prob
         e->status = SPK_CANDIDATE_NOT_ELIGIBLE;
         snprintf(e->why, sizeof e->why, "%s", why);
     }
+    SPK_TRY(add_inapplicable(tuner, problem, options, report));
     return spk_report_summarise(report, spk_unix_time_s());
 }
