@@ -192,6 +192,11 @@ static int check_no_database(const cli *app, const char *path)
                     : EXIT_DONE;
 }
 
+static const char *classes(int64_t count)
+{
+    return count == 1 ? "class" : "classes";
+}
+
 static int transfer(cli *app, const char *action, const char *path, json_t *results)
 {
     bool out = strcmp(action, "export") == 0;
@@ -209,7 +214,7 @@ static int transfer(cli *app, const char *action, const char *path, json_t *resu
         return fail_with(app, status, out || is_readable(file)); /* what is to be written: the file, or the store */
     json_push(results, counted(action, path, count, "classes"));
     if (cli_talks(app))
-        printf("%lld classes %s %s\n", (long long)count, out ? "written to" : "taken from", cli_clean(path));
+        printf("%lld %s %s %s\n", (long long)count, classes(count), out ? "written to" : "taken from", cli_clean(path));
     return EXIT_DONE;
 }
 
@@ -254,7 +259,7 @@ static int merge(cli *app, const char *path, json_t *results)
         return code;
     json_push(results, counted("merge", path, count, "classes"));
     if (cli_talks(app))
-        printf("%lld classes taken from %s\n", (long long)count, cli_clean(path));
+        printf("%lld %s taken from %s\n", (long long)count, classes(count), cli_clean(path));
     return EXIT_DONE;
 }
 
@@ -322,7 +327,7 @@ static int act(cli *app, const args *a, bool long_form, json_t *results)
         return fail_with(app, status, true);
     json_push(results, counted("clear", path, removed, "removed"));
     if (cli_talks(app))
-        printf("%lld classes removed\n", (long long)removed);
+        printf("%lld %s removed\n", (long long)removed, classes(removed));
     return EXIT_DONE;
 }
 

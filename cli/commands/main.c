@@ -85,6 +85,8 @@ static int help(cli *app, int argc, char **argv)
 {
     if (argc == 2)
         return help_program(commands, COMMAND_COUNT, true);
+    if (argc == 3 && strcmp(argv[2], "completion") == 0)
+        return completion_print(app, commands, COMMAND_COUNT, "--help");
     const bool manual = argc == 5 && strcmp(argv[2], "--format") == 0 && strcmp(argv[3], "scd") == 0;
     const cli_command *command = find_command(argv[argc - 1]);
     if ((argc != 3 && !manual) || !command) {

@@ -146,7 +146,7 @@ class FullDisk(CliTest):
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
         self.assertIn("there is no room for the classes of b.db", self.cli("store", "merge", "b.db", code=5, preexec_fn=limit).stderr)
         self.assertEqual(self.files(), before)
-        self.assertIn("1 classes taken from b.db", self.cli("store", "merge", "b.db").stdout)
+        self.assertIn("1 class taken from b.db", self.cli("store", "merge", "b.db").stdout)
         self.assertEqual(len(self.json("store", "list")["results"]), 2)
 
 
@@ -220,7 +220,7 @@ class Store(CliTest):
             self.assertEqual(json.loads((self.folder / "again.json").read_text())["classes"][0]["provisional"], name)
             told["classes"][0] |= {"provisional": None, "measured_at": 5}
             self.write("p.json", json.dumps(told))
-            self.assertIn("1 classes taken", self.cli("store", "import", "p.json", "--store", f"{name}.db").stdout)  # what is finished goes before
+            self.assertIn("1 class taken", self.cli("store", "import", "p.json", "--store", f"{name}.db").stdout)  # what is finished goes before
             self.assertIsNone(self.json("store", "list", "--store", f"{name}.db")["results"][0]["provisional"])
 
     def test_an_import_with_a_time_out_of_joint(self):
@@ -233,7 +233,7 @@ class Store(CliTest):
             self.write("odd.json", json.dumps(told))
             self.assertIn("0 classes taken", self.cli("store", "import", "odd.json").stdout)
             done = self.cli("store", "import", "odd.json", "--store", f"new{seconds}.db")
-            self.assertIn("1 classes taken", done.stdout)
+            self.assertIn("1 class taken", done.stdout)
             self.assertIn("lies in the future or before 1970", done.stderr)
             self.assertIn("1 good entries, 0 bad", self.cli("store", "verify", "--store", f"new{seconds}.db").stdout)
 

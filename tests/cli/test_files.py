@@ -502,12 +502,12 @@ class Cache(CliTest):
         self.assertIn("--long is for", self.cli("store", "verify", "--long", code=2).stderr)
         for line in self.cli("store", "list", env={"COLUMNS": "80"}).stdout.splitlines():
             self.assertLessEqual(len(line), 80)
-        self.assertIn("1 classes written", self.cli("store", "export", "all.json").stdout)
+        self.assertIn("1 class written", self.cli("store", "export", "all.json").stdout)
         json.loads((self.folder / "all.json").read_text())
         self.assertIn("1 good entries, 0 bad", self.cli("store", "verify").stdout)
-        self.assertIn("1 classes removed", self.cli("store", "clear").stdout)
+        self.assertIn("1 class removed", self.cli("store", "clear").stdout)
         self.cli("explain", *SMALL_CLASS, code=1)
-        self.assertIn("1 classes taken", self.cli("store", "import", "all.json").stdout)
+        self.assertIn("1 class taken", self.cli("store", "import", "all.json").stdout)
         self.assertEqual(self.bench("explain", *SMALL_CLASS)["results"][0]["chosen"], chosen)
 
     def test_bad_import_changes_nothing(self):

@@ -27,7 +27,7 @@ class FleetTest(CliTest):
         self.cli("tune", *OTHER, "--store", "b.db")
         theirs = self.classes("b.db")
         before = (self.folder / "b.db").read_bytes()
-        self.assertIn("1 classes taken from b.db", self.cli("store", "merge", "b.db", "--store", "a.db").stdout)
+        self.assertIn("1 class taken from b.db", self.cli("store", "merge", "b.db", "--store", "a.db").stdout)
         self.assertIn("0 classes taken", self.cli("store", "merge", "b.db", "--store", "a.db").stdout)  # none is newer
         merged = self.classes("a.db")
         self.assertEqual(len(merged), 2)
@@ -54,7 +54,7 @@ class FleetTest(CliTest):
         newest = self.classes("newer.db")
         self.assertIn("0 classes taken", self.cli("store", "merge", "older.db", "--store", "newer.db").stdout)
         self.assertEqual(self.classes("newer.db"), newest)
-        self.assertIn("1 classes taken", self.cli("store", "merge", "newer.db", "--store", "older.db").stdout)
+        self.assertIn("1 class taken", self.cli("store", "merge", "newer.db", "--store", "older.db").stdout)
         self.assertEqual(self.classes("older.db"), newest)
 
     def test_merge_of_what_is_no_store(self):

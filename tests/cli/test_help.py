@@ -259,3 +259,4 @@ class Completion(CliTest):
     def test_help_of_completion(self):
         for flag in ("-h", "--help"):
             self.assertIn("completion bash|zsh|fish", self.cli("completion", flag).stdout)
+        self.assertIn("completion bash|zsh|fish", self.cli("help", "completion").stdout)

@@ -90,7 +90,7 @@ class Locale(support.CliTest):
                 self.cli("store", "export", "out.json", env=env)
                 for reader in (None, *LOCALES):
                     store = self.path(f"{locale}-{reader}.db")
-                    self.assertIn("1 classes taken", self.cli("store", "import", "out.json", "--store", store, env=self.within(reader)).stdout)
+                    self.assertIn("1 class taken", self.cli("store", "import", "out.json", "--store", store, env=self.within(reader)).stdout)
                     self.assertIn("1 good entries, 0 bad", self.cli("store", "verify", "--store", store, env=self.within(reader)).stdout)
                     again = self.path("again.json")
                     self.cli("store", "export", again, "--store", store, env=self.within(reader))

@@ -128,8 +128,13 @@ static void lose_to(spk_contender *c, const spk_contender *best)
 {
     char params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(best->kernel, &best->params, params, sizeof params);
-    if (c != best && c->status == SPK_CANDIDATE_PRUNED)
-        spk_snprintf(c->why, sizeof c->why, "%.2f times as long as this kernel with %s", c->full_us / fmax(best->full_us, 1e-3), params);
+    const double ratio = c->full_us / fmax(best->full_us, 1e-3);
+    if (c == best || c->status != SPK_CANDIDATE_PRUNED)
+        return;
+    if (ratio >= 1.005)
+        spk_snprintf(c->why, sizeof c->why, "%.2f times as long as this kernel with %s", ratio, params);
+    else /* its fewer runs when screened said otherwise */
+        spk_snprintf(c->why, sizeof c->why, "slower in the rounds than this kernel with %s", params);
 }
 
 /* Screens the rows with several candidates; the best of each goes on. */
