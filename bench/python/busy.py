@@ -73,8 +73,8 @@ def judged(number, options, folder):
     tuned(call, folder / "quiet.db", options.budget_s)
     usual_s = min(first_calls.seconds(call, "cpu") for _ in range(5))
     for loops in options.loops:
-        pair = ((folder / f"busy{loops}.db", "fail"), (folder / "quiet.db", "fail"))
-        row["loss"][loops] = round(first_calls.loss(call, "cpu", pair, usual_s), 4)
+        pair = ((folder / f"busy{loops}.db", "ahead_each"), (folder / "quiet.db", "ahead_each"))
+        row["loss"][loops] = round(first_calls.loss(call, "cpu", pair, usual_s)[0], 4)
     sa.set_options(store="")
     return row
 

@@ -1,4 +1,4 @@
-"""What first calls cost: python bench/python/first_calls.py [--device cpu|cuda] [--mode in_place|tune|estimate] [--json FILE] [--threads N].
+"""What first calls cost: python bench/python/first_calls.py [--device cpu|cuda] [--mode in_place|now|never] [--json FILE] [--threads N].
 
 With --seconds a problem is called for so long, 100 times at least: on a GPU candidates are compiled and proved meanwhile. With --wait-s it is called on until
 what is tried in place is decided, for so long at most.

@@ -55,7 +55,8 @@ def judged(number, options, folder):
         usual_s = min(first_calls.seconds(call, options.device) for _ in range(5))
         for made, store in stores.items():
             if store != usual:
-                over[made] = 1 + first_calls.loss(call, options.device, ((store, "fail"), (usual, "fail")), usual_s)[0]
+                called, in_graphs = first_calls.loss(call, options.device, ((store, "ahead_each"), (usual, "ahead_each")), usual_s)
+                over[made] = 1 + (called if in_graphs is None else in_graphs)
     least = min(over.values())
     sa.set_options(store="")
     return dict(
