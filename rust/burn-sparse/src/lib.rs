@@ -1,8 +1,8 @@
 //! Block-sparse tensors and layers for [Burn](burn), multiplied by the kernel that measured fastest on this machine.
 //!
 //! A [`BsrTensor`] is a matrix of which only some blocks are stored. [`BsrGemm::auto_tuned`] multiplies it in place of Burn's
-//! dense product; a [`SparseLinear`] learns one. The first product of a class of problems measures for some seconds
-//! ([`TuneConfig`] says how long at most, or that it shall not), and the decision stays in a store on disk.
+//! dense product; a [`SparseLinear`] learns one. The first products of a class of problems are made by a few
+//! kernels in turn, until the fastest is known ([`TuneConfig`] may say otherwise), and the decision stays in a store on disk.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
