@@ -28,13 +28,14 @@ typedef enum spk_effort {
 
 /* When a class that the store does not know is tuned. Another number of tokens of a known layer runs on the nearest class's choice. */
 typedef enum spk_tuning {
-    /* the default; nobody waits: a plan begins with the estimate, and its runs are made by a few candidates in turn, until the fastest is
-     * known: some 60 runs. Each one's first result is compared with the oracle at some places, and computed again by another where it is
-     * wrong. So the last bits may differ from run to run meanwhile. One plan tries a class, others follow it; the outcome goes to the
-     * store, as provisional. On a GPU candidates are compiled, proved and compared by another thread first, and runs are timed on their
-     * stream: nothing waits for it. With fresh, static_values or deferred indices it is SPK_TUNING_NOW */
+    /* The default: nobody waits. A plan begins with the estimate; its next runs, up to 100, are made by a few candidates in turn, until the
+     * fastest is known and stored, as provisional. The last bits of results may differ meanwhile. On the CPU each candidate's first result
+     * is compared with the oracle at some places, and computed again by another where it is wrong: runs with D = C try nobody new. On a GPU
+     * candidates are compiled, proved and compared by another thread first. One plan tries a class, others follow; a child of fork() tries
+     * nothing on its parent's plans. There is no budget. With fresh, static_values, deferred indices or SPK_TUNE_EXHAUSTIVE it is
+     * SPK_TUNING_NOW */
     SPK_TUNING_IN_PLACE = 0,
-    SPK_TUNING_NOW = 1,       /* the call tunes it, and waits. spk_tune does so in any case */
+    SPK_TUNING_NOW = 1,       /* the call tunes it, and waits. spk_tune does so whatever this says */
     SPK_TUNING_NOW_EACH = 2,  /* likewise, and each number of tokens by itself: for warming up */
     SPK_TUNING_NEVER = 3,     /* the nearest class or the estimate decides. Nothing is measured */
     SPK_TUNING_AHEAD = 4,     /* what was tuned ahead decides, the nearest class of a known layer too; else SPK_ERR_UNKNOWN_CLASS */
@@ -106,7 +107,7 @@ typedef struct spk_plan_info {
     const char *kernel; /* "spmm_f32_avx2" */
     const char *params; /* "MR=6 NV=2 PACK=1" */
     /* how it was chosen: "measured", "from the store", "from the bundle of MODEL", "nearest class, of n=64", "estimated: nearest class",
-     * "estimated: cost model", "pinned", "pinned, not proved" */
+     * "estimated: cost model", "pinned", "pinned, not proved"; with "; tried in place" until "measured in place" */
     const char *why;
     int from_store;
     size_t workspace_bytes; /* 64-byte aligned */

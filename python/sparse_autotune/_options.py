@@ -157,6 +157,11 @@ def tuning_each() -> Iterator[None]:
         _C.tune_each(-1)
 
 
+def may_tune() -> bool:
+    """Whether somebody who asks for a tuning gets one."""
+    return _forbidden == 0 and _current.effort != "estimate"
+
+
 def may_measure() -> bool:
     """Whether what is not known may be measured."""
     return _forbidden == 0 and _current.effort != "estimate" and _current.tuning in ("in_place", "now", "now_each")

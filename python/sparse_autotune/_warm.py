@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ._linear import SparseLinear
-from ._options import get_options, tuning_each
+from ._options import may_tune, tuning_each
 
 _IDLE_SHARE = 0.5  # of the processors, that nobody uses
 _LOOK_S = 0.2
@@ -154,7 +154,7 @@ def warm_up(
     progress: a tqdm bar with the time that the rest may take, where the work is not in the background; by default where the standard error is a terminal and
     tqdm is there.
 
-    Where the options say effort="estimate", tuning="never", "ahead" or "ahead_each", nothing is tuned. Raises what a call of the model raises.
+    Whatever the option tuning says, it tunes; with effort="estimate" and inside sa.no_tuning() it does nothing. Raises what a call of the model raises.
     """
     if not isinstance(model, nn.Module):
         raise TypeError(f"model: must be a torch.nn.Module, not {type(model).__name__}")
@@ -164,7 +164,7 @@ def warm_up(
     inputs = [size for size in wanted if isinstance(size, Tensor) or not hasattr(size, "__index__")]
     if numbers and not layers:
         raise ValueError("model: has no sa.SparseLinear; give inputs of the model as sizes")
-    if get_options().effort == "estimate" or get_options().tuning not in ("in_place", "now", "now_each"):
+    if not may_tune():
         return None
     work = [_layer_job(layer, tokens, gradients) for layer in layers for tokens in numbers]
     work += [_model_job(model, given) for given in inputs]

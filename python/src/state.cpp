@@ -497,7 +497,7 @@ static bool wants_equal_bits()
 static int tuning_now(int tuning, bool forbidden)
 {
     const bool tunes = tuning == SPK_TUNING_NOW || tuning == SPK_TUNING_NOW_EACH || tuning == SPK_TUNING_IN_PLACE;
-    if (tunes && tuning_each > 0)
+    if (tuning_each > 0)
         return SPK_TUNING_NOW_EACH;
     if (tunes && forbidden)
         return SPK_TUNING_NEVER;

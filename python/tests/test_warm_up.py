@@ -1,5 +1,6 @@
 """Sizes of a layer: who waits for a measurement, and sa.warm_up."""
 
+import dataclasses
 import json
 import math
 import pathlib
@@ -145,12 +146,29 @@ def test_bad_arguments(fresh):
 
 
 def test_nothing_where_tuning_is_off(fresh):
-    before = sa.set_options(tuning="never")
+    with sa.no_tuning():
+        assert sa.warm_up(layer(), [8]) is None
+    before = sa.set_options(effort="estimate")
     try:
         assert sa.warm_up(layer(), [8]) is None
     finally:
-        sa.set_options(tuning=before.tuning)
+        sa.set_options(effort=before.effort)
     assert not fresh.exists() or classes(fresh) == 0
+
+
+@pytest.mark.parametrize("tuning", ["in_place", "now", "now_each", "never", "ahead", "ahead_each"])
+def test_who_asks_for_a_tuning_gets_one(fresh, tuning):
+    one, before = layer(), sa.set_options(tuning=tuning)
+    a, x = sa.BSR.from_dense(torch.randn(64, 64), block=16, density=0.5, by="l2"), torch.randn(64, 4)
+    try:
+        sa.warm_up(one, [8])
+        assert classes(fresh) == 1
+        one(torch.randn(8, 128))
+        sa.tune(a, x)
+        assert classes(fresh) == 2
+        assert sa.explain(a, x).from_store
+    finally:
+        sa.set_options(**dataclasses.asdict(before))
 
 
 def test_tune_each(fresh):

@@ -96,6 +96,7 @@ spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, s
 typedef struct spk_plan_later {
     const spk_bound *bound;
     spk_plan_words words;
+    bool from_store;
 } spk_plan_later;
 
 /* Begins one, where the options ask for it, `first` is an estimate, there is something to be tried, and no other plan tries this class. */

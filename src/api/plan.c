@@ -214,14 +214,22 @@ spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, s
     return spk_bound_run(bound, args, stream);
 }
 
-static spk_status check_workspace(const spk_plan *plan, const spk_args *args)
+/* Where a trial's candidate needs more than the plan said, a workspace of the caller's that is larger serves it; one that cannot is left.
+ */
+static spk_status check_workspace(const spk_plan *plan, spk_args *args)
 {
     const size_t needed = plan->workspace_bytes;
+    if (needed == 0) {
+        if (plan->trial == NULL || (uintptr_t)args->workspace % 64 != 0 ||
+            spk_problem_check_workspace(&plan->bound.problem, args, args->workspace_bytes) != SPK_OK)
+            args->workspace = NULL;
+        return SPK_OK;
+    }
     if (args->workspace_bytes < needed)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
     if ((uintptr_t)args->workspace % 64 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
-    return spk_problem_check_workspace(&plan->bound.problem, args, needed);
+    return spk_problem_check_workspace(&plan->bound.problem, args, plan->trial != NULL ? args->workspace_bytes : needed);
 }
 
 spk_status spk_plan_launch(const spk_plan *plan, spk_args *args, void *stream)
@@ -243,7 +251,7 @@ spk_status spk_plan_launch(const spk_plan *plan, spk_args *args, void *stream)
         SPK_TRY(spk_problem_check_indices(problem, args));
     if (spk_problem_is_empty(problem))
         return SPK_OK;
-    if (plan->workspace_bytes > 0 && args->workspace != NULL)
+    if (args->workspace != NULL)
         SPK_TRY(check_workspace(plan, args));
     if (plan->trial != NULL)
         return spk_plan_launch_in_turn(plan, args, stream);
@@ -304,15 +312,17 @@ spk_status spk_plan_get_info(const spk_plan *plan, spk_plan_info *info)
     spk_plan_info ours = {.kernel = later != NULL ? later->bound->kernel->name : plan->bound.kernel->name,
                           .params = words->params,
                           .why = words->why,
-                          .from_store = plan->from_store,
-                          .workspace_bytes = plan->workspace_bytes,
+                          .from_store = later != NULL ? later->from_store : plan->from_store,
+                          .workspace_bytes = spk_plan_workspace_bytes(plan),
                           .prepare_us = plan->prepare_us};
     return spk_struct_write(info, &ours, sizeof ours, "spk_plan_info");
 }
 
 size_t spk_plan_workspace_bytes(const spk_plan *plan)
 {
-    return plan != NULL ? plan->workspace_bytes : 0;
+    const spk_plan_later *later = plan != NULL ? spk_plan_later_of(plan) : NULL;
+    const size_t first = plan != NULL ? plan->workspace_bytes : 0, decided = later != NULL ? later->bound->workspace_bytes : 0;
+    return first > decided ? first : decided;
 }
 
 const char *spk_plan_choice(const spk_plan *plan)

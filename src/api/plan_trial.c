@@ -35,6 +35,7 @@ typedef struct spk_plan_trial {
     spk_tune_options options; /* without texts: what waits, or wants a second candidate, has none */
     spk_epoch since;          /* when it last looked for the outcome */
     int runs;                 /* since it looked whether that trial is still under way */
+    int seen;                 /* how many runs that one had made then; -1: it did not look */
     spk_trial *trial;         /* NULL: it is over */
     room room;
     spk_contender *timed; /* whose time on its stream is still to be read */
@@ -109,7 +110,8 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     if (!spk_tries_in_place(&tuner, &plan->bound.problem, options) || (!spk_origin_is_estimate(first->origin) && !first->again) ||
         spk_problem_is_empty(&plan->bound.problem))
         return SPK_OK;
-    SPK_TRY(spk_trial_begin(&tuner, &plan->bound.problem, options, first, &trial, &elsewhere));
+    int seen = -1;
+    SPK_TRY(spk_trial_begin(&tuner, &plan->bound.problem, options, first, &trial, &elsewhere, &seen));
     const bool waits = elsewhere && !spk_is_restricted(options);
     if (trial == NULL && !waits) {
         plan->passing = plan->passing || elsewhere; /* the outcome is written to the store: it is asked again then */
@@ -123,6 +125,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     plan->trial->forks = atomic_load(&forks);
     plan->trial->trial = trial;
     plan->trial->waits = waits;
+    plan->trial->seen = seen;
     plan->trial->heeds = !first->again && !spk_is_restricted(options);
     plan->trial->options = *options;
     plan->trial->options.only = plan->trial->options.exclude = plan->trial->options.choice = NULL;
@@ -266,8 +269,8 @@ static void tell_wrong(const spk_plan *plan, const spk_contender *c)
     const spk_context *context = plan->context;
     char text[512], params[SPK_MAX_PARAMS_TEXT];
     spk_params_text(c->kernel, &c->params, params, sizeof params);
-    snprintf(text, sizeof text, "%s %s gave a wrong result%s, and is ruled out: %s.%s", c->kernel->name, params,
-             has_proofs(plan) ? " on random operands" : "", c->why,
+    snprintf(text, sizeof text, "%s%s%s gave a wrong result%s, and is ruled out: %s.%s", c->kernel->name, params[0] != '\0' ? " " : "",
+             params, has_proofs(plan) ? " on random operands" : "", c->why,
              !has_proofs(plan)   ? " What it computed was computed again by another candidate: no result is affected"
              : is_first(plan, c) ? " Earlier results of this plan are its"
                                  : " It computed no result of yours");
@@ -408,6 +411,7 @@ static spk_status adopt(const spk_plan *plan, spk_plan_trial *t, spk_bound *boun
         t->own = *bound;
     t->decided.bound = bound != NULL ? &t->own : &plan->bound;
     spk_plan_words_of(choice, &t->decided.words);
+    t->decided.from_store = choice->from_store;
     atomic_store_explicit(&t->later, &t->decided, memory_order_release);
     return SPK_OK;
 }
@@ -448,7 +452,7 @@ static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, s
         return spk_plan_launch_bound(plan, NULL, args, stream);
     if (later->bound->kernel->ops->takes != NULL && !later->bound->kernel->ops->takes(later->bound, args))
         return spk_plan_launch_bound(plan, NULL, args, stream);
-    if (t->scratch == NULL)
+    if (t->scratch == NULL || (args->workspace != NULL && args->workspace_bytes >= later->bound->workspace_bytes))
         return spk_bound_run(later->bound, args, stream);
     spk_loan loan;
     spk_status status = spk_scratch_borrow(t->scratch, stream, &loan);
@@ -483,7 +487,7 @@ static bool finds_outcome(const spk_plan *plan, spk_plan_trial *t, bool own_clas
     return adopted;
 }
 
-/* The plan that tried may be gone, and have come to no outcome. */
+/* The plan that tried may be gone, or no longer used, and have come to no outcome. */
 static void take_over(const spk_plan *plan, spk_plan_trial *t)
 {
     const spk_tuner tuner = spk_context_tuner(plan->context);
@@ -491,7 +495,7 @@ static void take_over(const spk_plan *plan, spk_plan_trial *t)
     bool elsewhere = false;
     t->runs = 0;
     spk_trial_end(&t->trial); /* a single run that it could not make */
-    if (spk_trial_begin(&tuner, &plan->bound.problem, &t->options, &first, &t->trial, &elsewhere) == SPK_OK)
+    if (spk_trial_begin(&tuner, &plan->bound.problem, &t->options, &first, &t->trial, &elsewhere, &t->seen) == SPK_OK)
         t->waits = elsewhere;
 }
 

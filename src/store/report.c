@@ -307,7 +307,7 @@ static void say_trying(paragraph *out, const spk_report *report)
         say_us(out, report->candidates[report->chosen].median_us);
         append_words(out, ".");
     }
-    append_words(out, " It is decided by 20 to 80 runs; a tuning measures at once.");
+    append_words(out, " It is decided by 20 to 100 runs; a tuning measures at once.");
 }
 
 spk_status spk_report_summarise(spk_report *report, int64_t now)

@@ -22,6 +22,7 @@ spk_status spk_store_open(const spk_mem *mem, const char *path, spk_log log, voi
     made->log = log;
     made->log_user = log_user;
     made->busy_ms = SPK_STORE_BUSY_MS;
+    made->read_ms = SPK_STORE_READ_MS;
     made->class_limit = SPK_STORE_CLASSES;
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->writer_ended, NULL);

@@ -38,6 +38,9 @@ typedef struct spk_decision {
 } spk_decision;
 spk_status spk_store_decision(spk_store *store, const char *class_key, spk_decision *decision, bool *found);
 
+/* Whether another process had the file to itself at the last look: what the file knows is not known then. */
+bool spk_store_is_held(spk_store *store);
+
 /* The decision of the nearest known class: same values for the fields of the key before its "|" (operation, dtypes, layouts, epilogue,
  * promises, device), least distance over those behind it. */
 spk_status spk_store_nearest(spk_store *store, const char *class_key, spk_decision *decision, bool *found);

@@ -55,10 +55,25 @@ static bool is_link(const char *path)
     return lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
 }
 
-/* How long a lock of another process is waited for. */
+static bool was_held(const spk_store *store)
+{
+    return store->busy_ms < SPK_STORE_BUSY_MS;
+}
+
+/* How long a lock of another process is waited for. A plan reads several times. */
 static int wait_ms(const spk_store *store, spk_disk_mode mode)
 {
-    return mode == SPK_DISK_READ && store->busy_ms > SPK_STORE_READ_MS ? SPK_STORE_READ_MS : store->busy_ms;
+    if (mode != SPK_DISK_READ)
+        return store->busy_ms;
+    return was_held(store) ? store->busy_ms / 10 : store->read_ms;
+}
+
+bool spk_store_is_held(spk_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    const bool held = was_held(store);
+    pthread_mutex_unlock(&store->mutex);
+    return held;
 }
 
 static int open_disk(spk_store *store, spk_disk_mode mode)

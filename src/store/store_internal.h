@@ -15,7 +15,7 @@ enum {
     SPK_STORE_APPLICATION = 0x73706b31, /* SQLite's application_id: tells our files from those of other programs */
     SPK_STORE_VERSION = 2,              /* user_version: the number of migrations */
     SPK_STORE_BUSY_MS = 5000,
-    SPK_STORE_READ_MS = 500, /* of a read: whoever plans waits no longer, and does without */
+    SPK_STORE_READ_MS = 1000, /* of a read: whoever plans waits no longer, and does without */
     SPK_STORE_NEARS = 256,
     SPK_STORE_SIZES_KEPT = 32,
     SPK_STORE_CLASSES = 20000, /* the oldest beyond this many go */
@@ -153,8 +153,8 @@ struct spk_store {
     bool given;            /* the path is the caller's or SPARSEK_STORE: its folder is not made */
     bool disk_off;         /* the file is not ours to use: memory only, see off_reason */
     bool unmade;           /* there was no file, and none could be made; the next save tries again */
-    int busy_ms;
-    dev_t device; /* which file it was when it was opened */
+    int busy_ms, read_ms;  /* how long a write, and a read, waits for a lock of another process */
+    dev_t device;          /* which file it was when it was opened */
     ino_t inode;
     int64_t class_limit;
     int64_t import_bytes; /* of memory that an import may take; 0: half of what is free */

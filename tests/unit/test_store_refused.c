@@ -18,11 +18,15 @@ static void test_locked_by_another(void **state)
     assert_true(stored_us(store, key) == -1);
     assert_int_equal(store->disk->busy_ms, SPK_STORE_READ_MS); /* whoever plans waits shortly */
     must_tell(1, "held by another process");
+    assert_true(spk_store_is_held(store));
+    assert_true(stored_us(store, key) == -1);
+    assert_true(store->disk->busy_ms < 10); /* no second time */
     go_on(store);
     must_tell(0, "");
     assert_int_equal(sqlite3_exec(other, "COMMIT", NULL, NULL, NULL), SQLITE_OK);
     assert_int_equal(sqlite3_close(other), SQLITE_OK);
     assert_true(stored_us(store, key_of(key, 1, 1)) == 9); /* used again as soon as it is free */
+    assert_false(spk_store_is_held(store));
     save(store, key_of(key, 77, 77), 4, 9);
     spk_store_close(&store);
     store = open_store(direct_path);

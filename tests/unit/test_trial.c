@@ -19,6 +19,7 @@ static double loss_of_a_trial(uint64_t seed, double noise, double hiccup, int *r
     spk_choice first = {.kernel = NULL};
     spk_trial *trial = NULL;
     bool elsewhere = true;
+    int seen = -1;
     double best = INFINITY;
     spk_rng_seed(&rng, seed);
     open_trial(&b, &rng);
@@ -29,7 +30,7 @@ static double loss_of_a_trial(uint64_t seed, double noise, double hiccup, int *r
             best = fmin(best, fake_time(i, v, fake_work(&b.problem)));
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
     assert_true(spk_origin_is_estimate(first.origin));
-    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere, &seen), SPK_OK);
     assert_non_null(trial);
     assert_false(elsewhere);
     *runs = 0;
@@ -79,6 +80,7 @@ static void wrong_model(void **state)
     spk_choice first = {.kernel = NULL};
     spk_trial *trial = NULL;
     bool elsewhere;
+    int seen = -1;
     spk_rng_seed(&rng, 3);
     open_trial(&b, &rng);
     fakes[0].model_us = 10;
@@ -87,7 +89,7 @@ static void wrong_model(void **state)
     fakes[3].us = 5; /* by far the fastest, and the model's last */
     assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
     assert_string_equal(first.kernel->name, "fake0");
-    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+    assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere, &seen), SPK_OK);
     for (spk_contender *c; (c = spk_trial_next(trial)) != NULL;)
         spk_trial_ran(trial, c, time_of(&b, c));
     assert_string_equal(spk_trial_winner(trial)->kernel->name, "fake3");
@@ -114,10 +116,11 @@ static void who_fails_leaves(void **state)
         spk_choice first = {.kernel = NULL};
         spk_trial *trial = NULL;
         bool elsewhere;
+        int seen = -1;
         spk_rng_seed(&rng, seed);
         open_trial(&b, &rng);
         assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &first), SPK_OK);
-        assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere), SPK_OK);
+        assert_int_equal(spk_trial_begin(&b.tuner, &b.problem, &b.options, &first, &trial, &elsewhere, &seen), SPK_OK);
         const spk_kernel *survivor = seed % 4 == 0 ? NULL : &table[seed % 4 == 2 ? 0 : seed % 4];
         int runs = 0;
         for (spk_contender *c; (c = spk_trial_next(trial)) != NULL && runs < 1000; runs++)

@@ -251,7 +251,7 @@ static void unknown_classes(void **state)
     bench b;
     open_a(&b);
     b.options.tuning = SPK_TUNING_AHEAD_EACH;
-    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
+    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "wants what was tuned ahead");
     b.options.tuning = SPK_TUNING_NEVER;
     choose(&b, "estimated: cost model");
     assert_int_equal(fake_runs(), 0);
@@ -410,7 +410,7 @@ static void a_strict_caller_is_heard(void **state)
     b.options.tuning = SPK_TUNING_AHEAD_EACH; /* no tuning: the best of those that were measured and right enough, or none */
     assert_string_equal(choose(&b, "from the store").kernel->name, "fake1");
     b.options.tolerance = 1e-15;
-    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "forbids tuning");
+    check_fails(&b, SPK_ERR_UNKNOWN_CLASS, "wants what was tuned ahead");
     b.options.tolerance = 0.5 * error;
     b.options.tuning = SPK_TUNING_NOW;
     assert_string_equal(choose(&b, "measured").kernel->name, "fake1");

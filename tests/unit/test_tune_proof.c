@@ -133,7 +133,8 @@ static void from_the_store(void **state)
 
     forget_all();
     check_fails(&b, SPK_ERR_UNKNOWN_CLASS,
-                "the store does not know this class of problems, or nothing of it that is proved, and options.tuning forbids tuning");
+                "the store does not know this class of problems, or nothing of it that is proved, and the option tuning wants what was "
+                "tuned ahead");
     b.options.tuning = SPK_TUNING_NOW;
     spk_prove_again();
     check_fails(&b, SPK_ERR_NO_CANDIDATE, "no kernel is left: fake0: failed, there is no prover");

@@ -159,13 +159,32 @@ static void a_larger_budget_measures_anew(void **state)
     spk_report_release(&report);
     b.options.budget_s = 0;
     b.options.tuning = SPK_TUNING_AHEAD_EACH; /* better than nothing, where tuning is forbidden */
-    report = tune(&b);
-    assert_true(report->from_store);
-    spk_report_release(&report);
+    spk_choice choice;
+    assert_int_equal(spk_tune_choose(&b.tuner, &b.problem, &b.options, &choice), SPK_OK);
+    assert_true(choice.from_store);
     assert_int_equal(fake_runs(), 0);
     b.options.tuning = SPK_TUNING_NOW;
     assert_true(tunes(&b, "fake0", SPK_PROVISIONAL_NO));
     assert_false(tunes(&b, "fake0", SPK_PROVISIONAL_NO));
+    bench_close(&b);
+}
+
+/* What a trial in place found beside other programs is no tuning: whoever asks for one has it at once. */
+static void a_trial_beside_others_is_no_tuning(void **state)
+{
+    (void)state;
+    bench b;
+    open_at(&b, 12);
+    spk_decision decision = {.provisional = SPK_PROVISIONAL_LOAD, .measured_at = spk_unix_time_s(), .budget_s = 0.01};
+    const uint64_t hash = 12345;
+    assert_true(spk_evidence_due(&b.tuner, &b.options, &decision, hash));
+    b.options.tuning = SPK_TUNING_IN_PLACE;
+    assert_false(spk_evidence_due(&b.tuner, &b.options, &decision, hash));
+    b.options.tuning = SPK_TUNING_NOW_EACH;
+    decision.budget_s = b.tuner.device->backend->budget_s; /* of a tuning */
+    assert_false(spk_evidence_due(&b.tuner, &b.options, &decision, hash));
+    decision.budget_s = 0; /* of one without a limit */
+    assert_false(spk_evidence_due(&b.tuner, &b.options, &decision, hash));
     bench_close(&b);
 }
 
@@ -309,6 +328,7 @@ int main(void)
         cmocka_unit_test(a_smaller_budget_tells_less),
         cmocka_unit_test(a_wrong_choice_does_not_stay),
         cmocka_unit_test(a_larger_budget_measures_anew),
+        cmocka_unit_test(a_trial_beside_others_is_no_tuning),
         cmocka_unit_test(load_passes),
         cmocka_unit_test(a_new_row_under_load),
         cmocka_unit_test(the_disturbed_are_not_passed_over),

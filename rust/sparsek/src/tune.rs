@@ -43,7 +43,7 @@ impl Tuning {
     }
 }
 
-/// How a kernel is chosen. The default: from the store, else measured for up to two seconds on a CPU, five on a GPU.
+/// How a kernel is chosen. The default: from the store, else tried in place ([`Tuning`]) on a CPU, five on a GPU.
 ///
 /// ```
 /// use std::time::Duration;

@@ -235,6 +235,13 @@ static bool is_empty(const spk_problem *problem)
     return spk_problem_is_empty(problem);
 }
 
+static const char *who_knows_not(const spk_tuner *tuner)
+{
+    return spk_store_is_held(tuner->store)
+               ? "another process holds the store's file, so that it is not known whether it has this class of problems"
+               : "the store does not know this class of problems";
+}
+
 /* Everything but measuring. *found is false where only that is left. */
 static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_class *class,
                          spk_choice *choice, bool *found)
@@ -254,7 +261,7 @@ static spk_status decide(const spk_tuner *tuner, const spk_problem *problem, con
         return SPK_OK;
     *found = true;
     if (options->effort != SPK_TUNE_ESTIMATE && (options->tuning == SPK_TUNING_AHEAD_EACH || options->tuning == SPK_TUNING_AHEAD))
-        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems%s, and options.tuning forbids tuning: %s",
+        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "%s%s, and the option tuning wants what was tuned ahead: %s", who_knows_not(tuner),
                         tuner->device->backend->proof != NULL ? ", or nothing of it that is proved" : "", class->key);
     return spk_choose_estimated(tuner, problem, options, class, choice);
 }
@@ -516,7 +523,7 @@ static spk_status stored_report(const spk_tuner *tuner, const spk_problem *probl
             return SPK_OK;
     }
     if (made == NULL)
-        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "the store does not know this class of problems: %s", class->key);
+        return spk_fail(SPK_ERR_UNKNOWN_CLASS, "%s: %s", who_knows_not(tuner), class->key);
     spk_status status = spk_report_from_store(tuner, problem, options, choice, made);
     if (status != SPK_OK)
         spk_report_release(&made);
@@ -532,9 +539,7 @@ spk_status spk_tune_problem(const spk_tuner *tuner, const spk_problem *problem, 
     spk_report *made = NULL;
     bool found = false;
     spk_tune_options asked = *options;
-    if (asked.tuning == SPK_TUNING_NOW ||
-        asked.tuning == SPK_TUNING_IN_PLACE) /* who asks for a tuning gets one: another size's choice does not do */
-        asked.tuning = SPK_TUNING_NOW_EACH;
+    asked.tuning = SPK_TUNING_NOW_EACH; /* who asks for a tuning gets one: another size's choice does not do */
     options = &asked;
     SPK_TRY(decide(tuner, problem, options, &class, &choice, &found));
     spk_status status = SPK_OK;

@@ -123,6 +123,7 @@ bool spk_tries_in_place(const spk_tuner *tuner, const spk_problem *problem, cons
 /* How far the trial of a class is. */
 typedef struct spk_trying {
     int runs;                 /* in turn so far */
+    double at_us;             /* when that was, on the clock of spk_now_us */
     const spk_kernel *kernel; /* of the fastest so far; NULL: none */
     spk_params params;
     double us; /* its least run */

@@ -39,8 +39,9 @@ bool spk_evidence_due(const spk_tuner *tuner, const spk_tune_options *options, c
     case SPK_PROVISIONAL_BUDGET:
     case SPK_PROVISIONAL_IN_PLACE:
         return budget_of(tuner, options) >= more_budget * decision->budget_s;
-    case SPK_PROVISIONAL_LOAD:
-        return load_has_passed(tuner, decision, hash);
+    case SPK_PROVISIONAL_LOAD: /* a trial in place was a fraction of a tuning */
+        return load_has_passed(tuner, decision, hash) || (options->tuning != SPK_TUNING_IN_PLACE && decision->budget_s > 0 &&
+                                                          budget_of(tuner, options) >= more_budget * decision->budget_s);
     }
     return false;
 }

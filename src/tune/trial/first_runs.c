@@ -4,7 +4,7 @@
 
 #include "tune/trial/trial_internal.h"
 
-enum { FIRST_LOOKS = 2, MOST_FIRST_LOOKS = 5 };
+enum { FIRST_LOOKS = 2, MOST_FIRST_LOOKS = 5, MOST_FIELD = 32 };
 
 /* What first runs at sizes near to this one say of a contender here; *count: how many they are. INFINITY: there are none. */
 static double first_us(const spk_trial *t, const spk_contender *c, double samples[SPK_FAMILY_LOOKS], int *count)
@@ -59,11 +59,14 @@ static int least_known(const spk_trial *t)
 void spk_first_runs_go_on(spk_trial *t)
 {
     double samples[SPK_FAMILY_LOOKS], best_us;
+    spk_contender *field[MOST_FIELD];
     int of_close, count, kept = 0;
+    const int whole = t->count;
     if (t->count < 2 || first_us(t, t->list[0], samples, &count) == INFINITY)
         return;
-    if (least_looks(t, &of_close, &best_us) >= FIRST_LOOKS) {
+    if (least_looks(t, &of_close, &best_us) >= FIRST_LOOKS && whole <= MOST_FIELD) {
         const spk_kernel *leading = t->list[0]->kernel;
+        memcpy(field, t->list, (size_t)whole * sizeof *field);
         for (int i = 0; i < t->count; i++) {
             const double us = first_us(t, t->list[i], samples, &count);
             leading = us == best_us ? t->list[i]->kernel : leading;
@@ -72,6 +75,10 @@ void spk_first_runs_go_on(spk_trial *t)
         }
         t->count = kept;
         spk_trial_add_best(t, leading, SPK_TRIAL_MORE, false);
+        if (t->count < 2) { /* nobody to be compared with, and too few first runs for a decision: a trial of this size */
+            memcpy(t->list, field, (size_t)whole * sizeof *field);
+            t->count = whole;
+        }
     }
     spk_trial_bring_first(t, least_known(t));
 }

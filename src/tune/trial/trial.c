@@ -21,6 +21,8 @@ static const double no_chance = 4;      /* predicted so many times the best: not
 static const double far_behind = SPK_TRIAL_FAR_BEHIND;
 static const double hopeless = 3;  /* so far behind in both of its first runs: it leaves at once */
 static const double behind = 1.08; /* in the rounds */
+/* Without a run for so long, while others make theirs, a trial is left: in between it may be compiled for. */
+static const double patient_us = 0.2e6, patient_ahead_us = 60e6;
 static const double check_share = 0.5, least_check_us = 200, most_check_us = 5000; /* of the predicted run */
 
 /* ------------------------------------------------------------------------------------------------ who takes part */
@@ -265,24 +267,39 @@ static spk_status make(const spk_tuner *tuner, const spk_problem *problem, const
 }
 
 /* For who asks what is known of the class meanwhile. */
-static void tell_how_far(uint64_t hash, const spk_trying *trying)
+static void tell_how_far(uint64_t hash, spk_trying trying)
 {
-    spk_known_add(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, trying, sizeof *trying, spk_epoch_now(), false);
+    trying.at_us = spk_now_us();
+    spk_known_add(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash, &trying, sizeof trying, spk_epoch_now(), false);
+}
+
+/* Whether another trial of the class counts. */
+static bool is_tried(const spk_tuner *tuner, uint64_t hash, int *runs)
+{
+    spk_known *tried = spk_known_of_process(SPK_KNOWN_TRIED);
+    spk_trying other = {.runs = -1};
+    if (spk_known_find(tried, &hash, sizeof hash, &other, sizeof other)) {
+        const double patience_us = tuner->device->backend->prepare != NULL ? patient_ahead_us : patient_us;
+        if (other.runs == *runs && spk_now_us() - other.at_us > patience_us)
+            spk_known_drop(tried, &hash, sizeof hash);
+        *runs = other.runs;
+    }
+    return !spk_known_first(tried, &hash, sizeof hash);
 }
 
 spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
-                           spk_trial **trial, bool *elsewhere)
+                           spk_trial **trial, bool *elsewhere, int *runs)
 {
     spk_trial *made = NULL;
     spk_class class;
     *trial = NULL;
     SPK_TRY(spk_class_keys(tuner, problem, options, &class));
     const uint64_t hash = spk_class_hash(tuner, class.key);
-    *elsewhere = !spk_known_first(spk_known_of_process(SPK_KNOWN_TRIED), &hash, sizeof hash);
+    *elsewhere = is_tried(tuner, hash, runs);
     if (*elsewhere && (class.restricted || tuner->device->backend->prepare != NULL))
         return SPK_OK;
     if (!*elsewhere)
-        tell_how_far(hash, &(spk_trying){.runs = 0});
+        tell_how_far(hash, (spk_trying){.runs = 0});
     spk_status status = spk_calloc(tuner->mem, 1, sizeof *made, &made);
     if (status == SPK_OK) {
         made->tuner.mem = tuner->mem;
@@ -497,7 +514,7 @@ static void count_run(spk_trial *t)
         trying.params = known->params;
         trying.us = known->least_us;
     }
-    tell_how_far(t->hash, &trying);
+    tell_how_far(t->hash, trying);
 }
 
 void spk_trial_ran(spk_trial *t, spk_contender *c, double us)

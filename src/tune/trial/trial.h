@@ -10,9 +10,11 @@ typedef struct spk_trial spk_trial;
 
 /* first: what the plan runs otherwise; the first contender. problem's pattern must outlive the trial. *trial is NULL where there is nothing
  * to be tried. *elsewhere: another trial of the class is under way in this process; then this one, if any, is over after its first run,
- * which counts for sizes that come once each, and it may have no winner. */
+ * which counts for sizes that come once each, and it may have no winner. *runs: how many the other one had made when it was looked at the
+ * last time, -1 for never; then how many it has made. One that has made none since, for a while, is left by its plan, or is of the process
+ * that forked this one: it does not count. */
 spk_status spk_trial_begin(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, const spk_choice *first,
-                           spk_trial **trial, bool *elsewhere);
+                           spk_trial **trial, bool *elsewhere, int *runs);
 void spk_trial_end(spk_trial **trial); /* accepts NULL; unbinds all contenders */
 
 /* Whether candidates are still compiled and proved, on another thread: nobody has a turn, and nothing is decided. Waits for nothing. */
