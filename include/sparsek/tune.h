@@ -30,10 +30,9 @@ typedef enum spk_effort {
 typedef enum spk_tuning {
     /* The default: nobody waits. A plan begins with the estimate; its next runs, up to 100, are made by a few candidates in turn, until the
      * fastest is known and stored, as provisional. The last bits of results may differ meanwhile. On the CPU each candidate's first result
-     * is compared with the oracle at some places, and computed again by another where it is wrong: runs with D = C try nobody new. On a GPU
-     * candidates are compiled, proved and compared by another thread first. One plan tries a class, others follow; a child of fork() tries
-     * nothing on its parent's plans. There is no budget. With fresh, static_values, deferred indices or SPK_TUNE_EXHAUSTIVE it is
-     * SPK_TUNING_NOW */
+     * is compared with the oracle, and computed again by another where it is wrong: runs with D = C try nobody new. On a GPU candidates are
+     * compiled, proved and compared by another thread first. One plan tries a class, others follow; a child of fork() tries nothing on its
+     * parent's plans. With fresh, static_values, deferred indices or SPK_TUNE_EXHAUSTIVE it is SPK_TUNING_NOW */
     SPK_TUNING_IN_PLACE = 0,
     SPK_TUNING_NOW = 1,       /* the call tunes it, and waits. spk_tune does so whatever this says */
     SPK_TUNING_NOW_EACH = 2,  /* likewise, and each number of tokens by itself: for warming up */
