@@ -220,7 +220,7 @@ static spk_status check_workspace(const spk_plan *plan, spk_args *args)
 {
     const size_t needed = plan->workspace_bytes;
     if (needed == 0) {
-        if (plan->trial == NULL || (uintptr_t)args->workspace % 64 != 0 ||
+        if (plan->trial == NULL || (uintptr_t)args->workspace % 64 != 0 || args->workspace_bytes > PTRDIFF_MAX ||
             spk_problem_check_workspace(&plan->bound.problem, args, args->workspace_bytes) != SPK_OK)
             args->workspace = NULL;
         return SPK_OK;
@@ -229,7 +229,8 @@ static spk_status check_workspace(const spk_plan *plan, spk_args *args)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace_bytes = %zu: the plan needs %zu", args->workspace_bytes, needed);
     if ((uintptr_t)args->workspace % 64 != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "args.workspace = %p is not aligned to 64 bytes", args->workspace);
-    return spk_problem_check_workspace(&plan->bound.problem, args, plan->trial != NULL ? args->workspace_bytes : needed);
+    const size_t used = plan->trial != NULL && args->workspace_bytes <= PTRDIFF_MAX ? args->workspace_bytes : needed;
+    return spk_problem_check_workspace(&plan->bound.problem, args, used);
 }
 
 spk_status spk_plan_launch(const spk_plan *plan, spk_args *args, void *stream)
