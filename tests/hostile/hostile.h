@@ -69,6 +69,7 @@ typedef struct trial {
     spk_problem_info info;
     spk_array_info arrays[MOST_OPERANDS];
     spk_plan *plan;
+    size_t workspace_bytes; /* that the plan asked for when it was made: what is tried in place may want more later, and does without */
     void *memory[MOST_OPERANDS], *before[MOST_OPERANDS]; /* as large as needed, to the byte; before: what was in them */
     const char *only;                                    /* the plan's row, where one was asked for; NULL: any */
 } trial;

@@ -1,6 +1,7 @@
 /* A case: a problem, what is said of it, a plan, runs. */
 #include "hostile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const double MOST_BYTES = 3e7, MOST_FLOPS = 2e7; /* of a problem that runs: sanitizers are slow */
@@ -50,11 +51,25 @@ static void plan(trial *t, bool large)
         options.only = NULL;
         status = spk_plan_create(t->context, t->pattern, &t->problem, &options, &t->plan);
     }
+    t->workspace_bytes = spk_plan_workspace_bytes(t->plan);
     if (status == SPK_OK)
         return;
     check_refused(t, "a plan");
     if (!large || (status != SPK_ERR_OUT_OF_MEMORY && status != SPK_ERR_NO_CANDIDATE))
         fail(t, "a problem that is taken gets no plan: %s", spk_last_error(t->context));
+}
+
+/* Half of the runs have a workspace of their own, as large as the plan asks for by now. */
+static spk_status run_once(trial *t)
+{
+    given args = t->args;
+    const size_t bytes = draw_chance(&t->d, 50) ? spk_plan_workspace_bytes(t->plan) : 0;
+    void *workspace = bytes > 0 ? aligned_alloc(64, (bytes + 63) / 64 * 64) : NULL;
+    memcpy(args.bytes + t->op->info.workspace_offset, &workspace, sizeof workspace);
+    memcpy(args.bytes + t->op->info.workspace_bytes_offset, &bytes, sizeof bytes);
+    const spk_status status = spk_plan_run(t->plan, &args, NULL);
+    free(workspace);
+    return status;
 }
 
 /* Runs rightly between wrong runs: a plan is as good as new after those. */
@@ -66,7 +81,7 @@ static void run(trial *t, tally *sum)
     spk_status status = SPK_OK;
     for (int64_t left = t->in_place ? 1 + draw_below(&t->d, 90) : 1; left > 0 && status == SPK_OK && t->failures == 0; left--) {
         trial_poison_outputs(t);
-        status = spk_plan_run(t->plan, &t->args, NULL);
+        status = run_once(t);
         if (status != SPK_OK)
             fail(t, "a right run is refused: %s", spk_last_error(t->context));
         else

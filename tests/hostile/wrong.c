@@ -106,7 +106,7 @@ static bool writes_nothing(const trial *t)
 
 static void with_little_workspace(trial *t, tally *sum)
 {
-    const size_t needed = spk_plan_workspace_bytes(t->plan), less = needed > 0 ? (size_t)draw_below(&t->d, (int64_t)needed) : 0;
+    const size_t needed = t->workspace_bytes, less = needed > 0 ? (size_t)draw_below(&t->d, (int64_t)needed) : 0;
     given args = t->args;
     if (needed == 0 || writes_nothing(t)) /* then it is not used */
         return;

@@ -48,9 +48,9 @@ static void wait_for_all(void)
 /* A child of fork() has none of the threads. */
 static void forget_all(void)
 {
-    pthread_mutex_init(&lock, NULL);
     pthread_cond_init(&ended, NULL);
     running = NULL;
+    pthread_mutex_unlock(&lock); /* the forking thread took it before */
 }
 
 static void take_lock(void)
