@@ -221,9 +221,8 @@ static int parse(cli *app, run_flags *f, args *a, int argc, char **argv)
     };
     const args_option last[] = {
         {"tuning", 0, ARGS_CHOICE, &f->tuning, "now|never|ahead|ahead_each", 0, 0,
-         "a class that the store does not know is tuned first (now), estimated (never) or an error (ahead, but for a known layer's other "
-         "sizes; "
-         "ahead_each; default: now)"},
+         "a class that the store does not know is tuned first (now), estimated (never) or an error (ahead, ahead_each; ahead takes "
+         "another size of a known layer; default: now)"},
         {"choice", 0, ARGS_TEXT, &f->choice, "TEXT", 0, 0, "pin a candidate, such as \"spmm_portable NV=2 PACK=1 GROUP=1\""},
         {"tensor-a", 0, ARGS_TEXT, &f->tensor[0], "NAME", 0, 0, "safetensors, the first input: which tensor (default: the only one)"},
         {"tensor-b", 0, ARGS_TEXT, &f->tensor[1], "NAME", 0, 0, "safetensors, the second input: which tensor (default: the only one)"},

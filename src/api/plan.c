@@ -214,8 +214,7 @@ spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, s
     return spk_bound_run(bound, args, stream);
 }
 
-/* Where a trial's candidate needs more than the plan said, a workspace of the caller's that is larger serves it; one that cannot is left.
- */
+/* Where a candidate of a trial needs more than the plan said, a workspace that is large enough serves it; else it is left. */
 static spk_status check_workspace(const spk_plan *plan, spk_args *args)
 {
     const size_t needed = plan->workspace_bytes;

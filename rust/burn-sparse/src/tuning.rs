@@ -35,7 +35,8 @@ pub struct TuneConfig {
     /// How much is done for a class that the store does not know.
     #[config(default = "Effort::InPlace")]
     pub effort: Effort,
-    /// Seconds that [`Effort::Measure`] and [`Effort::Exhaustive`] may take, at most a day; none: the library's choice. Products refuse what is no such number.
+    /// Seconds that [`Effort::Measure`] and [`Effort::Exhaustive`] may take, at most a day; none: the library's choice.
+    /// Products refuse what is no such number.
     #[config(default = "None")]
     pub budget: Option<f64>,
     /// A promise: no value, input, bias or gradient is infinite or NaN, which allows more kernels.

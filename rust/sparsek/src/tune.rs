@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::Duration;
 
-/// When a class of problems that the store does not know is tuned. Another number of tokens of a layer that the store knows runs on the nearest one's choice,
-/// but for the two that name each.
+/// When a class of problems that the store does not know is tuned. Another number of tokens of a layer that the store knows
+/// runs on the nearest one's choice, but with [`Tuning::NowEach`] and [`Tuning::AheadEach`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tuning {
-    /// Nobody waits: the next runs of its plan are made by a few candidates in turn, until the fastest is known. The last bits may differ from run to run
-    /// meanwhile. On a GPU candidates are compiled and proved by another thread first.
+    /// Nobody waits: the next runs of its plan are made by a few candidates in turn, until the fastest is known. The last bits
+    /// may differ from run to run meanwhile. On a GPU candidates are compiled and proved by another thread first.
     #[default]
     InPlace,
     /// In the call, which waits.
@@ -23,10 +23,11 @@ pub enum Tuning {
     NowEach,
     /// Never: the nearest class or the estimate decides.
     Never,
-    /// It was tuned ahead; what was not, nor any other number of tokens of its layer, is an error,
+    /// Ahead of the call. Where neither the class nor another number of tokens of its layer was tuned, the call is an error,
     /// [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
     Ahead,
-    /// It was tuned ahead, each number of tokens by itself; what was not is an error, [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
+    /// Ahead of the call, each number of tokens by itself. Where the class was not tuned, the call is an error,
+    /// [`ErrorKind::UnknownClass`](crate::ErrorKind::UnknownClass).
     AheadEach,
 }
 
@@ -43,7 +44,7 @@ impl Tuning {
     }
 }
 
-/// How a kernel is chosen. The default: from the store, else tried in place ([`Tuning`]) on a CPU, five on a GPU.
+/// How a kernel is chosen. The default: from the store, else tried in place ([`Tuning`]).
 ///
 /// ```
 /// use std::time::Duration;

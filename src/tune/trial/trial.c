@@ -13,8 +13,8 @@
 #include "tune/trial/trial_internal.h"
 
 enum { MOST_OF_A_ROW = 2, FIELD = 10, FINALISTS = 4, LOOKS = 2 };
-/* On a GPU runs are short beside the compiling ahead, the times of parameters are close together, and the model's order of them says less:
- * of 9 choices on an H200 that lost 5 to 15 % to a tuning's, 5 times the best was the 8th to 11th of its row, once of the row behind. */
+/* On a GPU runs are short beside the compiling ahead, the times of parameters are close together, and the model's order of them says
+ * less: the best is often the eighth to eleventh of its row, or of the row behind. */
 enum { MORE_AHEAD = 12, MORE_OF_SECOND = 6 };
 static const double close_second = 1.4; /* its row's least, over the leader's */
 static const double no_chance = 4;      /* predicted so many times the best: not tried */
