@@ -164,7 +164,7 @@ def may_tune() -> bool:
 
 def may_measure() -> bool:
     """Whether what is not known may be measured."""
-    return _forbidden == 0 and _current.effort != "estimate" and _current.tuning in ("in_place", "now", "now_each")
+    return may_tune() and _current.tuning in ("in_place", "now", "now_each")
 
 
 def clear_cache() -> None:
