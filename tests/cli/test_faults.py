@@ -1,6 +1,7 @@
 """What must not be lost, believed or left behind: interruption, full disks, stores of strangers, changed settings, hostile names."""
 import json
 import os
+import pathlib
 import random
 import resource
 import signal
@@ -142,10 +143,14 @@ class FullDisk(CliTest):
 
     def test_merge(self):
         """The classes go from store to store without a file; where they find no room on the way, neither store changes."""
+        self.cli("store", "export", "b.json", "--store", "b.db")
+        size = pathlib.Path(self.path("b.json")).stat().st_size
         before = self.files()
-        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
-        self.assertIn("there is no room for the classes of b.db", self.cli("store", "merge", "b.db", code=5, preexec_fn=limit).stderr)
-        self.assertEqual(self.files(), before)
+        for room, words in ((size // 2, "there is no room for the classes of b.db"), (size + 512, "disk I/O error")):  # on the way; in the store
+            with self.subTest(room=room):
+                limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))  # noqa: B023
+                self.assertIn(words, self.cli("store", "merge", "b.db", code=5, preexec_fn=limit).stderr)
+                self.assertEqual(self.files(), before)
         self.assertIn("1 class taken from b.db", self.cli("store", "merge", "b.db").stdout)
         self.assertEqual(len(self.json("store", "list")["results"]), 2)
 
