@@ -244,8 +244,8 @@ def find(source, name):
 
 
 @functools.cache
-def closure(source, path, companions=False):
-    """The files of a program, whatever the options: it and what it includes in quotes, directly or not. companions: a header brings the sources beside it."""
+def closure(source, path):
+    """The files of a program, whatever the options: it and what it includes in quotes, directly or not."""
     found, waiting = [], [path]
     while waiting:
         file = waiting.pop()
@@ -254,8 +254,6 @@ def closure(source, path, companions=False):
         found.append(file)
         names = [name for _, text, _ in read(file) for name in re.findall(r'"([^"]+)"', text)]
         waiting += [source / name for name in names if (source / name).is_file()]
-        if companions and file.suffix == ".h":
-            waiting += [file.with_suffix(ending) for ending in (".c", ".cu") if file.with_suffix(ending).is_file()]
     return tuple(sorted(found))
 
 
@@ -265,11 +263,6 @@ def tokens(source, name, options):
     reader = Reader(source, options)
     reader.file(find(source, name))
     return tuple(reader.tokens)
-
-
-def whole(source, path):
-    """Of all files of a program, whatever the options."""
-    return [tokens for file in closure(source, path) for _, _, tokens in read(file)]
 
 
 def contents(source, path):

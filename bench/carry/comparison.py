@@ -1,8 +1,7 @@
 """Whether what runs is the same in two trees.
 
-of a row of CUDA       the programs and the launches of a candidate are the same for every problem of a list (launches.py, program_text.py)
-of a vendor's of CUDA  the library is not at hand: the objects of the vendor's folder and of what it includes are the same, and the programs there
-of a processor's row   its object is the same machine code, made by the same compiler with the same options (objects.py); of a vendor's all of its folder
+of a row of CUDA      the programs, the launches and a library's calls of a candidate are the same for every problem of a list (launches.py, program_text.py)
+of a processor's row  its object is the same machine code, made by the same compiler with the same options (objects.py); of a vendor's all of its folder
 """
 
 import collections
@@ -56,7 +55,7 @@ class Comparison:
         return None
 
     def launched(self, choices, old, new, cards):
-        """{choice: why it is not carried} of CUDA's own rows, from two records (launches.record)."""
+        """{choice: why it is not carried} of CUDA's rows, from two records (launches.record)."""
         found = {}
         problems = {(card, choice): set() for card in cards for choice in choices}
         for (card, choice, problem), _ in old.items():
@@ -102,31 +101,13 @@ class Comparison:
         files = sorted(name for name in {**self.old.commands, **self.new.commands} if name.startswith(f"src/backend/{folder}/"))
         return next((why for why in map(self.object_differs, files) if why), None)
 
-    def companions_differ(self):
-        """Of what vendors' rows of CUDA include: plans and programs."""
-        lists = []
-        for tree in (self.old, self.new):
-            files = {found for path in (tree.source / "backend/cuda/vendor").glob("*.[ch]") for found in program_text.closure(tree.source, path, True)}
-            lists.append(
-                sorted(path.relative_to(tree.root).as_posix() for path in files if path.suffix in (".c", ".cu") and "backend/cuda/" in path.as_posix())
-            )
-        if lists[0] != lists[1]:
-            return "it has other files"
-        for name in lists[0]:
-            why = self.object_differs(name) if name.endswith(".c") else None
-            if name.endswith(".cu") and program_text.whole(self.old.source, self.old.root / name) != program_text.whole(self.new.source, self.new.root / name):
-                why = f"program differs ({name})"
-            if why:
-                return why
-        return None
-
     def compiled(self, row):
         """Why the evidence about a row that is not recorded does not hold; None: it does."""
         kind, backend = self.old.rows[row].kind, self.old.rows[row].backend
         if kind in VENDORS or row not in self.old.sources:
             key = f"{backend}/vendor"
             if key not in self.cached:
-                self.cached[key] = self.folder_differs(key) or (self.companions_differ() if backend == "cuda" else None)
+                self.cached[key] = self.folder_differs(key)
             return self.cached[key]
         if row not in self.cached:
             self.cached[row] = self.object_differs(self.old.file_of(backend, row), row, self.new.file_of(backend, self.new_name(row)))
@@ -140,4 +121,4 @@ def split_choice(text):
 
 
 def is_recorded(row):
-    return row.backend == "cuda" and row.kind not in VENDORS
+    return row.backend == "cuda"

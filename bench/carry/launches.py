@@ -1,8 +1,9 @@
-"""What candidates launch, recorded without a device: the command line binds and runs them on a double of libcuda (tests/record), which writes
-down their launches.
+"""What candidates launch, recorded without a device: the command line binds and runs them on doubles of libcuda and of the vendors' libraries
+(tests/record), which write down their launches and calls.
 
 A launch is its program, its grid, block, shared memory and attributes, and the bytes of its parameters: without padding, and with an address in device
 memory as "which allocation, how far into it". What was copied to the device before counts as well: a list that the host made is an argument, too.
+A library's call is its name and its arguments: with a handle or descriptor as what it was made of and given.
 """
 
 import collections
@@ -19,6 +20,8 @@ from carry.layouts import layouts
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 RECORD = ROOT / "build" / "release" / "tests" / "record.so"  # it records other trees, too
+LIBRARIES = ("CUDA", "NVRTC", "CUBLAS", "CUBLASLT", "CUSPARSE", "CUDNN")  # all are doubled by that file
+LOADED = ("libcublasLt.so.99", "libnvrtc.so.99")  # what rows open for cuDNN: of the CUDA that its double names (tests/record/cudnn.c)
 # name, compute capability, multiprocessors, bytes of the last cache; what their programs are compiled for
 CARDS = {
     "NVIDIA H100 80GB HBM3": ("90:132:52428800", "sm_90a"),
@@ -40,6 +43,7 @@ MORE = {
         "--m 256 --k 16384 --n 16 --block 128 --density 0.5 --dtype bf16",
         "--m 256 --k 16384 --n 64 --block 128 --density 0.5 --dtype bf16",
         "--m 1024 --k 1024 --n 512 --block 16 --density 0.1 --dtype bf16 --layout-b col --layout-d col",
+        "--m 512 --k 512 --n 256 --block 32 --density 0.5 --dtype f16 --static-values",
     ],
     "sddmm": [
         "--m 512 --k 8192 --n 512 --block 64 --density 0.1 --dtype f32",
@@ -79,6 +83,8 @@ MORE = {
             (128, 4096, 900, "bf16 --layout-b col"),
             (64, 8192, 900, "f16 --layout-b col"),
             (128, 8192, 16, "f64"),
+            (256, 512, 512, "bf16 --bias col --activation relu"),
+            (256, 512, 512, "f64 --bias col"),
         )
     ],
     "attention": [
@@ -92,6 +98,7 @@ MORE = {
         "--heads 8 --heads-kv 2 --queries 1024 --keys 1024 --dtype bf16 --depth 64 --causal --diagonal top_left",
         "--heads 8 --heads-kv 2 --queries 700 --keys 900 --dtype f16 --depth 128",
         "--heads 8 --heads-kv 4 --queries 600 --keys 600 --dtype bf16 --depth 32",
+        "--heads 4 --queries 300 --keys 500 --dtype f16 --depth 64 --window-left 100 --window-right 20 --diagonal bottom_right --lse",
     ],
     "attention_backward": [
         "--queries 1000 --keys 1500 --heads 4 --batch 2 --dtype bf16 --depth 128 --mask-heads 1 --block 50 --density 0.3",
@@ -113,8 +120,8 @@ def environment(folder, card, text):
     return {
         **own,
         "LD_PRELOAD": str(RECORD),
-        "SPARSEK_CUDA": str(RECORD),
-        "SPARSEK_NVRTC": str(RECORD),
+        "LD_LIBRARY_PATH": ":".join(filter(None, (folder, own.get("LD_LIBRARY_PATH")))),
+        **{f"SPARSEK_{name}": str(RECORD) for name in LIBRARIES},
         "SPARSEK_PROVER": "none",
         "SPARSEK_BUNDLE": "",
         "SPARSEK_CACHE_DIR": f"{folder}/cache",
@@ -134,6 +141,8 @@ def record_problem(program, card, op, problem, choices, layout, text):
         (at / "choices").write_text("".join(f"{choice}\n" for choice in choices), encoding="utf-8")
         (at / "layouts").write_text(layout, encoding="utf-8")
         (at / "out").touch()
+        for name in LOADED:
+            (at / name).symlink_to(RECORD)
         done = subprocess.run(command(program, op, problem), env=environment(folder, card, text), capture_output=True, text=True)
         if done.returncode != 0:
             raise Trouble(f"{op} {problem}: it is not recorded: {done.stderr.strip()[-400:]}")

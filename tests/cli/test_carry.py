@@ -169,6 +169,14 @@ class Carried(Trees):
         self.assertIn("3 of 3 entries carried from unknown, 2 of them with another hash", text)
         self.assertIn("nothing is written", text)
 
+    def test_a_vendor_s_row(self):
+        rows = CUDA_ROWS.replace("fake_old, SPK_KIND_OWN", "fake_old, SPK_KIND_VENDOR")
+        self.old = self.tree("vendor", rows=rows)
+        new, after = self.tree("new", rows=rows, fake_old_c="/* another host */\n"), recorded()
+        self.check(new, self.carry(new)[0], {0, 1, 2})
+        after[CARD, "fake_old", "gemm --m 8"] = after[CARD, "fake_old", "gemm --m 8"]._replace(launches="another")
+        self.check(new, self.carry(new, after=after)[0], {0, 1})
+
     def test_one_launch_differs(self):
         new, after = self.tree("new", fake_wide_c="/* another host */\n"), recorded()
         key = (CARD, "fake_wide V=1 W=1", "spmm --m 16")
@@ -397,19 +405,30 @@ class Objects(Trees):
 
 
 class Recorded(unittest.TestCase):
-    """The recording double, on the program under test."""
+    """The recording doubles, on the program under test."""
 
+    VENDORS = {
+        "spmm": ["cublas_dense ALGO=15", "cublas_blocks", "cusparse_bsr", "cusparse_blocked_ell"],
+        "sddmm": ["cublas_dense_sddmm ALGO=2"],
+        "gemm": ["cublas_gemm ALGO=0"],
+        "attention": ["cudnn_attention"],
+    }
     CHOICES = {
         "spmm": [
             "spmm_sm90_wgmma BN=64 CONSUMERS=1 CTAS=1 ACROSS=0 SPLIT=1 PINGPONG=0",
             "spmm_sm80_warp TILES=1 TILE_N=32 SPLIT=4 STAGES=4",
             "spmm_cuda_simt TILE_N=64 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=0",
+            *VENDORS["spmm"],
         ],
-        "attention": ["attention_sm80 WARPS=4 SIXTEENS=1 STEP=32 Q_HELD=0 SPLIT=4"],
+        "sddmm": VENDORS["sddmm"],
+        "gemm": VENDORS["gemm"],
+        "attention": ["attention_sm80 WARPS=4 SIXTEENS=1 STEP=32 Q_HELD=0 SPLIT=4", *VENDORS["attention"]],
         "attention_backward": ["attention_backward_sm90 SHARERS=2 ROWS=128 LAG=1"],
     }
     PROBLEMS = {
         "spmm": ["--m 256 --k 256 --n 64 --block 64 --density 0.5 --dtype f16", "--m 256 --k 256 --n 64 --block 64 --density 0.5 --dtype f16 --seed 2"],
+        "sddmm": ["--m 256 --k 256 --n 64 --block 64 --density 0.5 --dtype f16"],
+        "gemm": ["--m 64 --k 64 --n 64 --dtype f16 --bias col"],
         "attention": ["--heads 4 --queries 128 --keys 128 --depth 64 --dtype f16"],
         "attention_backward": ["--heads 4 --queries 128 --keys 128 --depth 64 --dtype f16"],
     }
@@ -432,10 +451,9 @@ class Recorded(unittest.TestCase):
         self.assertEqual(first, self.record())
         self.assertEqual([key for key, record in first.items() if record.failed], [])
         self.assertEqual({choice for _, choice, _ in first}, {choice for list_ in self.CHOICES.values() for choice in list_})
-        last = self.CHOICES["spmm"][-1]
-        alone = self.record({"spmm": [last]})
+        alone = self.record({"spmm": [self.CHOICES["spmm"][i] for i in (2, -1)]})
         self.assertEqual({key: first[key] for key in alone}, alone)
-        self.assertEqual(len(alone), 2)
+        self.assertEqual(len(alone), 4)
 
     def test_what_a_record_says(self):
         found = self.record()
@@ -453,10 +471,29 @@ class Recorded(unittest.TestCase):
         self.assertEqual(len(found[CARD, self.CHOICES["attention"][0], f"attention {self.PROBLEMS['attention'][0]}"].programs), 2)  # and its parts together
         self.assertNotEqual(found[CARD, simt, f"spmm {self.PROBLEMS['spmm'][0]}"].launches, records[0].launches)
 
+    def test_what_a_library_is_asked(self):
+        """A call with all that its descriptors were given, among the launches."""
+        found = self.record({**self.VENDORS, "gemm": ["cublas_gemm ALGO=1", "cublas_gemm ALGO=0"]})
+        texts = {choice.split()[0]: record.text for (_, choice, problem), record in found.items() if "--seed" not in problem}
+        layout = r"\{layout 0 -1: 2 40 40 40\}"
+        for row, pattern in {
+            "cublas_gemm": rf"cublasLtMatmul algorithm \w+ 0 .*\{{product 0 -1: 44 7: 4 8: bias\+0\}} b\+0 {layout} a\+0 {layout} d\+0 {layout} d\+0 {layout}",
+            "cublas_dense": r"fill .*\n.*launch of program 0.*values\+0.*\n.*cublasLtMatmul algorithm \w+ 15 workspace \d+",
+            "cublas_dense_sddmm": r"cublasLtMatmul algorithm \w+ 2 .*\n.*launch of program 0",
+            "cublas_blocks": r"cublasGemmBatchedEx ops 0 0 sizes 64 64 64 .* \{cublas 0 0: 0 1: m\d+",
+            "cusparse_bsr": r"cusparseSpMM ops 0 0 compute 0 algorithm 14 3f000000 0 .*\{bsr .* values\+0 .*\{dense .* b\+0 .*\{dense .* d\+0 ",
+            "cusparse_blocked_ell": r"launch of program 0.*\n.*cusparseSpMM ops 0 0 compute 0 algorithm 13 .*\{ell ",
+            "cudnn_attention": r"cudnnBackendExecute .* 1 = q\+0 2 = k\+0 3 = v\+0 4 = o\+0 6 = 3f000000 m\d+",
+        }.items():
+            with self.subTest(row=row):
+                self.assertRegex(texts[row], pattern)
+        self.assertNotEqual(texts["cublas_gemm"], found[CARD, "cublas_gemm ALGO=1", f"gemm {self.PROBLEMS['gemm'][0]}"].text)
+
     def test_another_card(self):
         card = "NVIDIA A100-SXM4-80GB"
         found = self.record(cards=(card,))
-        self.assertEqual({choice.split()[0] for _, choice, _ in found}, {"spmm_sm80_warp", "spmm_cuda_simt", "attention_sm80"})
+        vendors = {choice.split()[0] for list_ in self.VENDORS.values() for choice in list_}
+        self.assertEqual({choice.split()[0] for _, choice, _ in found}, {"spmm_sm80_warp", "spmm_cuda_simt", "attention_sm80", *vendors})
         self.assertTrue(all("--gpu-architecture=sm_80 " in options for record in found.values() for _, _, options in record.programs))
 
     def test_every_entry_has_parameters(self):

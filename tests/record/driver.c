@@ -177,7 +177,7 @@ CUresult double_fill_bytes(CUdeviceptr to, unsigned char value, size_t count, CU
     record_line("fill %zu with %d at", count, value);
     record_address(to);
     record_end_line();
-    return memset((void *)(uintptr_t)to, value, count), 0;
+    return record_fill((void *)(uintptr_t)to, value, count), 0;
 }
 /* 2: device memory; of device 0 */
 CUresult double_pointer_attributes(unsigned count, int *attributes, void **values, CUdeviceptr pointer)

@@ -2,6 +2,7 @@
 #include "record.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/mman.h>
 
 static const uint64_t base = UINT64_C(1) << 44, slot_bytes = UINT64_C(1) << 32;
@@ -55,4 +56,16 @@ bool record_release(uint64_t address)
     sizes[slot] = 0;
     pthread_mutex_unlock(&lock);
     return true;
+}
+
+/* Pages that are given back are zeros: a dense matrix is cleared in no time. */
+void record_fill(void *from, int value, size_t bytes)
+{
+    char *begin = from, *end = begin + bytes, *first = (char *)pages((uintptr_t)begin), *last = end - (uintptr_t)end % 4096;
+    if (value != 0 || first >= last || madvise(first, (size_t)(last - first), MADV_DONTNEED) != 0) {
+        memset(from, value, bytes);
+        return;
+    }
+    memset(begin, 0, (size_t)(first - begin));
+    memset(last, 0, (size_t)(end - last));
 }

@@ -1,12 +1,12 @@
-/* Preloaded into `sparsek tune`: instead of tuning a problem, binds and runs candidates on it, on the recording double of libcuda, and
- * writes what they launched. It asks nothing of the program but its public functions, so that it records other revisions, too. The
- * program's problem is to promise finite numbers (--assume-finite), so that every row may be bound.
+/* Preloaded into `sparsek tune`: instead of tuning a problem, binds and runs candidates on it, on recording doubles of libcuda and of the
+ * vendors' libraries, and writes what they launched and called. It asks nothing of the program but its public functions, so that it records
+ * other revisions, too. The program's problem is to promise finite numbers (--assume-finite), so that every row may be bound.
  *
- *   SPARSEK_CUDA, SPARSEK_NVRTC  this file
+ *   SPARSEK_CUDA, SPARSEK_NVRTC, SPARSEK_CUBLAS, SPARSEK_CUBLASLT, SPARSEK_CUSPARSE, SPARSEK_CUDNN  this file
  *   SPARSEK_RECORD_CHOICES=FILE  the candidates, "ROW PARAMS", a line each
  *   SPARSEK_RECORD_OUT=FILE      gets a line of JSON for each candidate that computes the problem
  *   SPARSEK_RECORD_TEXT=1        with the launches in words
- *   SPARSEK_RECORD_LAYOUTS=FILE  the parameters of programs' entries (bench/launches.py makes it)
+ *   SPARSEK_RECORD_LAYOUTS=FILE  the parameters of programs' entries (bench/carry/layouts.py makes it)
  *   SPARSEK_RECORD_CARD=CARD     see driver.c */
 #include <stdio.h>
 #include <stdlib.h>
@@ -168,6 +168,18 @@ static void write_record(FILE *out, const char *choice, const char *failed)
     fputs("}\n", out);
 }
 
+/* Values that the problem calls static are given first. Of another problem the call is refused, and nothing is done. */
+static spk_status run(work *w, spk_plan *plan)
+{
+    for (int i = 0; i < w->op.operand_count; i++)
+        if (strcmp(w->names[i], "values") == 0) {
+            const spk_status status = spk_plan_update_values(plan, w->memory[i], NULL);
+            if (status != SPK_OK && status != SPK_ERR_ARGUMENT)
+                return status;
+        }
+    return CALL(spk_plan_run, spk_run)(plan, &w->args, NULL);
+}
+
 /* What does not compute the problem is passed over. */
 static void record(work *w, const char *choice, FILE *out)
 {
@@ -177,6 +189,7 @@ static void record(work *w, const char *choice, FILE *out)
     others(w->op.operation, row, excluded, sizeof excluded);
     record_begin();
     record_programs_begin();
+    record_things_begin();
     for (int i = 0; i < w->op.operand_count; i++)
         if (w->memory[i] != NULL)
             record_name(w->memory[i], w->names[i]);
@@ -184,7 +197,7 @@ static void record(work *w, const char *choice, FILE *out)
     if (status == SPK_ERR_UNSUPPORTED || status == SPK_ERR_NO_CANDIDATE)
         return;
     if (status == SPK_OK)
-        status = CALL(spk_plan_run, spk_run)(plan, &w->args, NULL);
+        status = run(w, plan);
     write_record(out, choice, status != SPK_OK ? spk_last_error(w->context) : NULL);
     spk_plan_destroy(&plan);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 static char *text;
-static size_t used, room;
+static size_t used, room, line_begin;
 static int names[RECORD_MOST_SLOTS], named;  /* by slot: the number it appeared as, from 1 on */
 static char operands[RECORD_MOST_SLOTS][24]; /* by slot: an operand's name, or "" */
 static uint64_t digest[2];
@@ -42,7 +42,7 @@ static void add(const char *from, size_t count)
 
 void record_begin(void)
 {
-    used = 0;
+    used = line_begin = 0;
     add("", 0);
     named = 0;
     memset(names, 0, sizeof names);
@@ -74,6 +74,10 @@ void record_address(uint64_t address)
 {
     uint64_t offset = 0;
     const int slot = record_slot(address, &offset);
+    if (slot < 0 && record_thing_at(address) != NULL) {
+        record_thing_write(record_thing_at(address));
+        return;
+    }
     if (slot < 0) {
         record_line(" %llx", (unsigned long long)address);
         return;
@@ -84,6 +88,12 @@ void record_address(uint64_t address)
         record_line(" %s+%llu", operands[slot], (unsigned long long)offset);
     else
         record_line(" m%d(%zu)+%llu", names[slot], record_bytes(slot), (unsigned long long)offset);
+}
+
+void record_addresses(int count, const void *const *addresses)
+{
+    for (int i = 0; i < count; i++)
+        record_address((uint64_t)(uintptr_t)addresses[i]);
 }
 
 void record_words(const void *from, size_t bytes, const unsigned char *mask)
@@ -107,9 +117,18 @@ void record_digest(const void *from, size_t bytes)
     record_line(" %016llx%016llx", (unsigned long long)digest[0], (unsigned long long)digest[1]);
 }
 
+uint64_t record_line_hash(void)
+{
+    uint64_t state[2];
+    memcpy(state, seeds, sizeof state);
+    hash(state, text + line_begin, used - line_begin);
+    return state[0];
+}
+
 void record_end_line(void)
 {
     add("\n", 1);
+    line_begin = used;
 }
 
 void record_hash(char out[33])
