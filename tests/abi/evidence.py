@@ -5,8 +5,8 @@
 
 In copies of the sources: comments, white space, names and places of files, the order of declarations, cost models and what nobody uses are changed, and no hash
 may; constants are changed, and exactly the rows that use them must. The program's tokens are compared with those of GCC's preprocessor, for every source.
-With BUILD, a build folder: its rows carry these hashes; and N constants (default 2) are drawn at random, and every row whose hash stays must have the same
-machine code.
+With BUILD, a build folder: its rows carry these hashes. A vendor's row on a GPU is recorded as before when its host code is refactored, and otherwise when its
+library gets something else. And N constants (default 2) are drawn at random, and every row whose hash stays must have the same machine code.
 """
 
 import argparse
@@ -23,6 +23,7 @@ import sys
 import tempfile
 
 from evidence_cases import CONSTANTS, HEAD, OF_NO_ROW, SEEN
+from evidence_records import check_records
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 AVX2 = ["__AVX2__", "__FMA__"]
@@ -462,6 +463,7 @@ def main():
         check_branches(found, 5 * options.draws, options.seed)
         if options.build is not None:
             check_build(options.build, found)
+            check_records(options.build)
             check_draws(options.build, options.draws, options.seed)
     finally:
         shutil.rmtree(FOLDER)

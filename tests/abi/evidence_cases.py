@@ -182,3 +182,45 @@ SEEN = {
     ),
     "a conversion of half floats": ([], [("../type/half.h", "shift = 126", "shift = 125")], "openblas"),
 }
+
+# Vendors' rows on a GPU: what is recorded of them (evidence_records.py), for which problems.
+RECORDED_CHOICES = {
+    "spmm": ["cublas_dense ALGO=0", "cublas_dense ALGO=13", "cublas_blocks", "cusparse_bsr", "cusparse_blocked_ell"],
+    "sddmm": ["cublas_dense_sddmm ALGO=1"],
+    "gemm": ["cublas_gemm ALGO=0", "cublas_gemm ALGO=13"],
+    "attention": ["cudnn_attention"],
+}
+RECORDED_PROBLEMS = {
+    "spmm": [f"--m 256 --k 256 --n 64 --block 64 --density 0.5 {more}" for more in ("--dtype f16 --static-values", "--dtype f64 --use-c")],
+    "sddmm": ["--m 256 --k 256 --n 128 --block 64 --density 0.5 --dtype bf16"],
+    "gemm": ["--m 64 --k 128 --n 256 --dtype f16 --bias col --batch 2", "--m 64 --k 128 --n 256 --dtype f32 --activation silu"],
+    "attention": ["--heads 4 --heads-kv 2 --queries 128 --keys 256 --depth 64 --dtype f16 --causal --diagonal bottom_right --window-left 70 --lse"],
+}
+# Files of src/backend/cuda/vendor, a text there, and what it becomes: the libraries get the same.
+REFACTORED = [
+    ("cublas_gemm.c", "static spk_status multiply(", "/* A remark. */\nstatic spk_status multiply("),
+    (
+        "cublaslt.c",
+        "    SPK_TRY(make_layout(&p->layouts[0], first, spec->items));\n    SPK_TRY(make_layout(&p->layouts[1], second, spec->items));\n",
+        "    SPK_TRY(make_layout(&p->layouts[1], second, spec->items));\n    SPK_TRY(make_layout(&p->layouts[0], first, spec->items));\n",
+    ),
+    ("cublas_blocks.c", "const double beta = adds ? 1 : 0;", "double beta = 0;\n    if (adds)\n        beta = 1;"),
+    ("cublas_dense.c", "    bool with_c = s->around.direct && ", "    const bool direct = s->around.direct;\n    bool with_c = direct && "),
+    ("cusparse.c", "double alpha64 = s->around.direct ? args->alpha : 1,", "double alpha64 = !s->around.direct ? 1 : args->alpha,"),
+    (
+        "cudnn_graph.c",
+        "    give(g, object, TENSOR_ID, TYPE_INT64, 1, &id);\n    give(g, object, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment);\n",
+        "    give(g, object, TENSOR_ALIGNMENT, TYPE_INT64, 1, &alignment);\n    give(g, object, TENSOR_ID, TYPE_INT64, 1, &id);\n",
+    ),
+]
+# Likewise; and the rows whose libraries get something else.
+RECORDED = [
+    ("cublas_gemm.c", "direct ? args->alpha : 1,", "direct ? 2 * args->alpha : 1,", "cublas_gemm"),
+    ("cublas_dense.c", "s->lda = (int64_t)spk_round_up((size_t)p->k, 8);", "s->lda = (int64_t)spk_round_up((size_t)p->k, 8) + 8;", "cublas_dense"),
+    ("cublas_dense_sddmm.c", "return (p->n + 7) / 8 * 8;", "return (p->n + 7) / 8 * 8 + 8;", "cublas_dense_sddmm"),
+    ("cublaslt.c", "        2; /* parts of a sum", "        4; /* parts of a sum", "cublas_dense cublas_dense_sddmm cublas_gemm"),
+    ("cublas_blocks.c", ".lda = (int)(k_inside ? width : height),", ".lda = 1 + (int)(k_inside ? width : height),", "cublas_blocks"),
+    ("cusparse.c", "SPARSE_I32, 0, type),", "SPARSE_I32, 1, type),", "cusparse_blocked_ell"),
+    ("cusparse.c", "type, spk_sparse_order(p->block_layout)),", "type, 1 + spk_sparse_order(p->block_layout)),", "cusparse_bsr"),
+    ("cudnn_graph.c", "const float one = 1;", "const float one = 2;", "cudnn_attention"),
+]
