@@ -108,7 +108,7 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
         if (spk_problem_writes(problem, i))
             SPK_TRY(check_pointer(problem, args, i, &all));
     for (int i = 0; i < op->operand_count; i++)
-        for (int j = 0; spk_problem_writes(problem, i) && j < op->operand_count; j++)
+        for (int j = 0; op->operands[i].role == SPK_ROLE_OUT && all.bytes[i] > 0 && j < op->operand_count; j++)
             SPK_TRY(check_overlap(problem, args, &all, i, j));
     return SPK_OK;
 }
