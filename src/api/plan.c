@@ -297,8 +297,8 @@ spk_status spk_plan_update_values(spk_plan *plan, const void *values, void *stre
     if (backend->check_args != NULL && elements > 0)
         SPK_TRY(backend->check_args(plan->context->device, problem, &only));
     static const double nothing = 0; /* a pattern without blocks: the kernel prepares all the same, and gets something to point at */
-    if (plan->bound.kernel->ops->update_values != NULL && !spk_problem_is_empty(problem))
-        SPK_TRY(plan->bound.kernel->ops->update_values(&plan->bound, elements > 0 ? values : &nothing));
+    if (!spk_problem_is_empty(problem))
+        SPK_TRY(spk_bound_update_values(&plan->bound, elements > 0 ? values : &nothing));
     plan->values = values;
     return SPK_OK;
 }

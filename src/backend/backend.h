@@ -75,6 +75,11 @@ enum { SPK_PROOF_NAME_BYTES = 40 };
 /* What is known of a candidate: nothing; that it has run well in a helper process; that it did harm there. */
 typedef enum spk_proof { SPK_PROOF_NONE, SPK_PROOF_GOOD, SPK_PROOF_REFUTED } spk_proof;
 
+/* What leave wants of enter. */
+typedef struct spk_entered {
+    bool pushed; /* another context was current */
+} spk_entered;
+
 typedef struct spk_backend {
     spk_backend_id id;
     const char *kind; /* "cpu" */
@@ -158,6 +163,10 @@ typedef struct spk_backend {
     const char *(*library_why)(const spk_device *device, const char *name);
     int (*library_count)(void);
     spk_status (*library_info)(spk_device *device, int index, spk_library_info *info);
+    /* Around every call of a row's bind, unbind, update_values and run: makes the device current for this thread, and undoes it. enter
+     * fails where the device is lost. Both NULL: there is nothing to make current. */
+    spk_status (*enter)(const spk_device *device, spk_entered *entered);
+    void (*leave)(const spk_device *device, spk_entered *entered);
 } spk_backend;
 
 extern const spk_backend spk_backend_cpu;

@@ -1,6 +1,7 @@
 /* Batches on kernels that take one item at a time: with many items each task runs its share of them, alone on its thread and in its own
  * workspace; with a few, one after another on all threads. A vendor library's threads are its own: its items go one after another. */
 #include "kernel/batch.h"
+#include "kernel/row.h"
 #include "kernel/threads.h"
 
 #include <math.h>
@@ -100,7 +101,7 @@ static void run_part(void *arg, int64_t part)
             args.workspace = (char *)args.workspace + (size_t)part * bound->part_bytes;
             args.workspace_bytes = bound->part_bytes;
         }
-        const spk_status status = bound->kernel->ops->run(&item, &args, NULL);
+        const spk_status status = spk_row_run(&item, &args, NULL);
         if (status != SPK_OK)
             atomic_store(&run->failed, (int)status);
     }
@@ -109,7 +110,7 @@ static void run_part(void *arg, int64_t part)
 spk_status spk_bound_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     if (bound->parts == 0)
-        return bound->kernel->ops->run(bound, args, stream);
+        return spk_row_run(bound, args, stream);
     batch_run run = {.bound = bound, .problem = &bound->problem, .args = args};
     if (bound->parts == 1)
         run_part(&run, 0);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "kernel/batch.h"
+#include "kernel/row.h"
 #include "kernel/threads.h"
 #include "op/operation.h"
 
@@ -91,19 +92,12 @@ spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const sp
         *made.serial = spk_device_alone(device);
         made.device = device = made.serial;
     }
-    if (items) {
-        const spk_status status = spk_batch_begin(&made);
-        if (status != SPK_OK) {
-            spk_batch_release(&made);
-            return status;
-        }
-    }
-    if (kernel->ops->bind != NULL) {
-        const spk_status status = kernel->ops->bind(&made);
-        if (status != SPK_OK) {
-            spk_batch_release(&made);
-            return status;
-        }
+    spk_status status = items ? spk_batch_begin(&made) : SPK_OK;
+    if (status == SPK_OK)
+        status = spk_row_bind(&made);
+    if (status != SPK_OK) {
+        spk_batch_release(&made);
+        return status;
     }
     if (items)
         spk_batch_end(&made, problem, device);
@@ -117,8 +111,7 @@ void spk_unbind(spk_bound *bound)
 {
     if (bound->kernel == NULL)
         return;
-    if (bound->kernel->ops->unbind != NULL)
-        bound->kernel->ops->unbind(bound);
+    spk_row_unbind(bound);
     spk_batch_release(bound);
     spk_pattern_release(&bound->problem.pattern);
     memset(bound, 0, sizeof *bound);

@@ -47,6 +47,7 @@ typedef struct spk_kernel_ops {
     double (*predict_us)(const spk_problem *problem, const spk_device *device, const spk_params *params);
     /* The device program of a candidate, where it is one that is compiled at run time; pure. NULL: it needs none. */
     void (*build)(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build);
+    /* In these four the device is current for the thread (kernel/row.c). */
     /* Makes state (partition, tables) from the pattern: O(nnzb). NULL: nothing to do. On failure state is released by itself. */
     spk_status (*bind)(spk_bound *bound);
     void (*unbind)(spk_bound *bound); /* NULL: nothing; must accept a NULL state */
@@ -144,6 +145,9 @@ double spk_candidate_predict_us(const spk_kernel *kernel, const spk_params *para
 
 /* Runs what is bound, the whole batch. */
 spk_status spk_bound_run(const spk_bound *bound, const spk_args *args, void *stream);
+
+/* (New) values of a problem with static_values, for all runs to come. SPK_OK where the row has no use for them. */
+spk_status spk_bound_update_values(spk_bound *bound, const void *values);
 
 /* Binds (shares the pattern) and unbinds. unbind accepts a zeroed bound. */
 spk_status spk_bind(const spk_kernel *kernel, const spk_params *params, const spk_problem *problem, spk_device *device, spk_bound *bound);

@@ -303,7 +303,7 @@ static int case_run(kernel_case *c, const spk_kernel *kernel, const spk_params *
         memcpy(c->operands[SPK_D], c->d_before, d_bytes);
         for (int64_t i = 0; i < preact_count; i++)
             put(c->operands[SPK_PREACT], c->problem.d.dtype, i, MARK);
-        if (kernel->ops->run(&bound, &c->args, NULL) != SPK_OK) {
+        if (spk_bound_run(&bound, &c->args, NULL) != SPK_OK) {
             snprintf(what, size, "run: %s", spk_error_message(0));
             goto done;
         }

@@ -199,7 +199,7 @@ static int run_once(kernel_case *c, const spk_kernel *kernel, int candidate, spk
     must(spk_bind(kernel, &params, &c->problem, device, &bound));
     c->args.workspace = need(aligned_alloc(64, (bound.workspace_bytes + 127) / 64 * 64));
     c->args.d = c->operands[SPK_D];
-    must(kernel->ops->run(&bound, &c->args, NULL));
+    must(spk_bound_run(&bound, &c->args, NULL));
     free(c->args.workspace);
     spk_unbind(&bound);
     return 1;

@@ -128,7 +128,7 @@ static void static_rows_want_values_first(void **state)
             if (t.problem.static_values && spk_candidate_applicable(kernel, &params, &t.problem, device, &why)) {
                 assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bound), SPK_OK);
                 spk_args args = {.a = t.values, .b = t.b, .d = t.c, .alpha = 1};
-                assert_int_equal(kernel->ops->run(&bound, &args, NULL), SPK_ERR_ARGUMENT);
+                assert_int_equal(spk_bound_run(&bound, &args, NULL), SPK_ERR_ARGUMENT);
                 spk_unbind(&bound);
             }
             trial_free(&t);
@@ -160,7 +160,7 @@ static void *call_rows(void *arg)
         void *workspace = aligned_alloc(64, (bound->workspace_bytes + 127) / 64 * 64);
         spk_args args = {
             .a = t->values, .b = t->b, .d = d, .alpha = t->alpha, .workspace = workspace, .workspace_bytes = bound->workspace_bytes};
-        call->right = call->right && d != NULL && workspace != NULL && bound->kernel->ops->run(bound, &args, NULL) == SPK_OK;
+        call->right = call->right && d != NULL && workspace != NULL && spk_bound_run(bound, &args, NULL) == SPK_OK;
         for (int64_t i = 0; call->right && i < p->m * p->n; i++)
             call->right = fabs(d[i] - t->want[i]) <= spk_problem_tolerance(p, SPK_D) * t->magnitude[i];
         free(workspace);
@@ -189,7 +189,7 @@ static void rows_run_in_many_threads_at_once(void **state)
                 continue;
             assert_int_equal(spk_bind(kernel, &params, &t.problem, device, &bounds[count]), SPK_OK);
             if (t.problem.static_values && kernel->ops->update_values != NULL)
-                assert_int_equal(kernel->ops->update_values(&bounds[count], t.values), SPK_OK);
+                assert_int_equal(spk_bound_update_values(&bounds[count], t.values), SPK_OK);
             count++;
         }
         pthread_t threads[CALLERS];

@@ -361,11 +361,11 @@ static void check_candidate(const trial *t, const spk_kernel *kernel, const spk_
                      .workspace = workspace,
                      .workspace_bytes = bound.workspace_bytes};
     if (p->static_values && kernel->ops->update_values != NULL) {
-        assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
-        assert_int_equal(kernel->ops->update_values(&bound, values), SPK_OK);
+        assert_int_equal(spk_bound_update_values(&bound, values), SPK_OK);
+        assert_int_equal(spk_bound_update_values(&bound, values), SPK_OK);
         args.a = NULL; /* it has its own by now */
     }
-    status = kernel->ops->run(&bound, &args, NULL);
+    status = spk_bound_run(&bound, &args, NULL);
     if (status != SPK_OK)
         fail_msg("%s %s, seed %llu: run: %s", kernel->name, text, (unsigned long long)t->seed, spk_error_message(0));
     compare(t, kernel->name, text, "D", d, p->d.ld, spk_problem_operand_elements(p, SPK_D), t->want);

@@ -56,6 +56,20 @@ static spk_status cuda_synchronize(spk_device *device, void *stream)
     return status;
 }
 
+static spk_status cuda_enter(const spk_device *device, spk_entered *entered)
+{
+    spk_cuda_scope scope;
+    const spk_status status = spk_cuda_enter(device, &scope);
+    entered->pushed = scope.pushed != 0;
+    return status;
+}
+
+static void cuda_leave(const spk_device *device, spk_entered *entered)
+{
+    spk_cuda_scope scope = {.driver = spk_cuda_of(device)->driver, .pushed = entered->pushed};
+    spk_cuda_leave(&scope);
+}
+
 static void *cuda_own_stream(spk_device *device)
 {
     return spk_cuda_of(device)->stream;
@@ -338,6 +352,8 @@ const spk_backend spk_backend_cuda = {
     .capturing = cuda_capturing,
     .captures_spare = cuda_captures_spare,
     .captures_restore = cuda_captures_restore,
+    .enter = cuda_enter,
+    .leave = cuda_leave,
     .time_runs = spk_cuda_time_runs,
     .watch_make = spk_cuda_watch_make,
     .watch_release = spk_cuda_watch_release,

@@ -113,8 +113,8 @@ spk_status spk_contender_bind(spk_contender *c, spk_stage *stage)
     }
     c->bound_now = true;
     const int packed = spk_problem_static_operand(&stage->problem);
-    if (packed >= 0 && c->kernel->ops->update_values != NULL && stage->operands->bytes[packed] > 0)
-        status = c->kernel->ops->update_values(&c->bound, stage->operands->args[0].at[packed]);
+    if (packed >= 0 && stage->operands->bytes[packed] > 0)
+        status = spk_bound_update_values(&c->bound, stage->operands->args[0].at[packed]);
     double spent = spk_work_us() - start;
     if (status == SPK_OK)
         status = spk_operands_workspace(stage->operands, c->bound.workspace_bytes);

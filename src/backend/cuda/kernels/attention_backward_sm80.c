@@ -314,18 +314,13 @@ static size_t lay_out(const spk_bound *bound, char *workspace, backward_work *wo
 static spk_status bind(spk_bound *bound)
 {
     const attention_tiles_shape tiles = tiles_of(&bound->problem, &bound->params);
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     made->shape = shape_of(&tiles, &bound->params);
     set_cuts(bound, &tiles, made);
     bound->workspace_bytes = lay_out(bound, NULL, &made->work);
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = load(bound, made);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = load(bound, made);
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status != SPK_OK)
@@ -386,11 +381,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, bound->state, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, bound->state, args, (CUstream)stream);
 }
 
 const spk_kernel_ops attention_backward_sm80_ops = {.applicable = applicable,

@@ -251,16 +251,11 @@ static spk_status set_order(spk_bound *bound, state *made)
 
 static spk_status bind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     made->shape = attention_backward_shape_of(constants_of(&bound->problem, &bound->params));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = prepare(bound, made);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = prepare(bound, made);
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status == SPK_OK) {
@@ -359,11 +354,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 /* TMA reads from multiples of 16 bytes; so are lines of bits read. */

@@ -306,7 +306,6 @@ static spk_status prepare(const spk_bound *bound, const attention_constants *c, 
 
 static spk_status bind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
@@ -315,11 +314,7 @@ static spk_status bind(spk_bound *bound)
     spk_status status = set_order(bound, &c, made);
     lay_out(bound, &c, made);
     if (status == SPK_OK)
-        status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
         status = prepare(bound, &c, made);
-        spk_cuda_leave(&scope);
-    }
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status != SPK_OK)
@@ -425,13 +420,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->order.tiles == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 /* TMA reads from multiples of 16 bytes; a row's largest score is that of its largest product. */

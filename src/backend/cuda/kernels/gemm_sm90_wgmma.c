@@ -389,7 +389,6 @@ static spk_status bind(spk_bound *bound)
 {
     const spk_problem *given = &bound->problem;
     const bool swap = TUNED(&bound->params, SWAP) != 0;
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
@@ -399,11 +398,7 @@ static spk_status bind(spk_bound *bound)
     made->b_bytes = copy_bytes(swap ? &given->a : &given->b, &made->problem.b, given->batch);
     bound->workspace_bytes = made->a_bytes + made->b_bytes;
     made->index.arguments = spk_cuda_arguments_of(&made->problem, &bound->view);
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = prepare(bound, made);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = prepare(bound, made);
     if (status != SPK_OK)
         unbind(bound);
     return status;
@@ -507,13 +502,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->order.tiles == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 /* TMA reads from multiples of 16 bytes; a copy begins at one. */

@@ -55,16 +55,11 @@ static void unbind(spk_bound *bound)
 static spk_status bind(spk_bound *bound)
 {
     spk_build program;
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     build(&bound->problem, bound->device, &bound->params, &program);
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = spk_cuda_function(bound->device, &program, &made->function);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = spk_cuda_function(bound->device, &program, &made->function);
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status != SPK_OK)
@@ -80,16 +75,12 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const int64_t queries = bound->problem.m * spk_operand_heads(&bound->problem.operand[ATTENTION_Q]) * bound->problem.batch,
                   each = REFERENCE_ATTENTION_THREADS / 32, blocks = (queries + each - 1) / each;
     attention_task task = made->task;
-    spk_cuda_scope scope;
     if (queries == 0)
         return SPK_OK;
     spk_cuda_attention_fill(&bound->problem, args, &task);
     void *parameters[] = {&task};
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
-                                              REFERENCE_ATTENTION_THREADS, 0, (CUstream)stream, parameters);
-    spk_cuda_leave(&scope);
-    return status;
+    return spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
+                           REFERENCE_ATTENTION_THREADS, 0, (CUstream)stream, parameters);
 }
 
 const spk_kernel_ops reference_cuda_attention_ops = {.applicable = applicable,

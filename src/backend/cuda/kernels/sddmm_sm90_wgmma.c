@@ -275,17 +275,13 @@ static spk_status list_on_device(const spk_bound *bound, state *made, int64_t *c
 {
     const sddmm_tiling *t = &made->tiling;
     const int64_t across = bound->view.block_cols / t->cell_cols, parts = bound->view.block_rows / 128;
-    spk_cuda_scope scope;
     if (bound->view.nnzb == 0)
         return SPK_OK;
     *count = (bound->view.nnzb * across / t->slots + bound->view.grid_rows) * parts;
     const size_t bytes = (size_t)*count * (size_t)spk_sddmm_tile_words(t) * sizeof(int) + LIST_END_BYTES;
     SPK_TRY(spk_cuda_deferred_take(bound->problem.pattern, bytes, &made->memory));
     made->ordered_bytes = bytes;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch_list(bound, made);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch_list(bound, made);
 }
 
 static spk_status prepare(spk_bound *bound, state *made)
@@ -390,13 +386,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->work.tiles == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable,

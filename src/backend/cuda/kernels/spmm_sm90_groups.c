@@ -194,14 +194,11 @@ static spk_status upload(const spk_bound *bound, const group_memory *lists, grou
 static spk_status prepare(spk_bound *bound, state *made)
 {
     spk_build program = {0};
-    spk_cuda_scope scope;
     group_memory lists = {0};
     groups_dealt dealt = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = spk_cuda_function(bound->device, &program, &made->function);
-    spk_cuda_leave(&scope);
-    SPK_GOTO(status);
+    spk_status status;
+    SPK_GOTO(spk_cuda_function(bound->device, &program, &made->function));
     SPK_GOTO(spk_cuda_index_make(bound, &made->index));
     SPK_GOTO(deal(bound, made->shape.chunks, spk_groups_count(bound->view.grid_rows, made->shape.rows), &dealt));
     SPK_GOTO(spk_groups_make(&bound->device->mem, &bound->view, made->shape.rows, made->shape.tile_rows, TUNED(&bound->params, SLOTS),
@@ -245,13 +242,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->tiles.tiles == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 const spk_kernel_ops spmm_sm90_groups_ops = {.applicable = applicable,

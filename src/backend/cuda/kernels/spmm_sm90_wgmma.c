@@ -259,10 +259,7 @@ static spk_status count_clusters(const spk_bound *bound, const state *made, int 
                                       .shared_bytes = (unsigned)made->shape.shared_bytes,
                                       .attributes = &cluster,
                                       .attribute_count = 1};
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     const CUresult result = spk_cuda_of(bound->device)->driver->active_clusters(clusters, made->function, &config);
-    spk_cuda_leave(&scope);
     SPK_TRY(result == CUDA_SUCCESS_ ? SPK_OK : spk_cuda_check(bound->device, result, "cuOccupancyMaxActiveClusters"));
     if (*clusters < 1)
         return spk_fail(SPK_ERR_UNSUPPORTED, "no cluster of %d blocks with %d bytes of shared memory each fits into the device", size,
@@ -307,12 +304,8 @@ done:
 static spk_status prepare(spk_bound *bound, state *made)
 {
     spk_build program = {0};
-    spk_cuda_scope scope;
     build(&bound->problem, bound->device, &bound->params, &program);
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = spk_cuda_function(bound->device, &program, &made->function);
-    spk_cuda_leave(&scope);
-    SPK_TRY(status);
+    SPK_TRY(spk_cuda_function(bound->device, &program, &made->function));
     SPK_TRY(spk_cuda_index_make(bound, &made->index));
     return TUNED(&bound->params, SPLIT) > 1 && made->tiles.tiles > 0 ? split_rows(bound, made) : order_rows(bound, made);
 }
@@ -358,13 +351,9 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->tiles.tiles == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }
 
 const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,

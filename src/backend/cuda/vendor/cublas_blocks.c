@@ -172,12 +172,10 @@ static void release(const spk_bound *bound, blocks_state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 /* Where each pass begins: the rows that have so many blocks, counted. */
@@ -227,14 +225,9 @@ static spk_status bind(spk_bound *bound)
 {
     const spk_build pointers = {.file = "block_pointers.cu", .entry = "block_pointers"};
     const spk_problem *p = &bound->problem;
-    spk_cuda_scope scope;
     blocks_state *s = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status != SPK_OK) {
-        spk_free(&bound->device->mem, s);
-        return status;
-    }
+    spk_status status;
     SPK_GOTO(get_handle(bound->device, &s->handle));
     SPK_GOTO(count_passes(bound, s));
     SPK_GOTO(spk_around_make_summing(bound, !s->empty_rows && sums_fit(p, p->d.ld), &s->around)); /* refuses 2^31 blocks and more */
@@ -245,11 +238,9 @@ static spk_status bind(spk_bound *bound)
     s->list_bytes = spk_round_up((size_t)s->count * sizeof(void *), 256);
     bound->workspace_bytes = s->around.acc_bytes + BLAS_BYTES + 3 * s->list_bytes;
     bound->state = s;
-    spk_cuda_leave(&scope);
     return SPK_OK;
 done:
     release(bound, s);
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -337,13 +328,9 @@ static bool takes(const spk_bound *bound, const spk_args *args)
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
-    spk_cuda_scope scope;
     if (!aligned(bound, bound->state, args))
         return spk_fail(SPK_ERR_UNSUPPORTED, "cublas_blocks takes values, B and D on %d bytes", FAST_ALIGNMENT);
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = multiply(bound, bound->state, args, stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return multiply(bound, bound->state, args, stream);
 }
 
 const spk_kernel_ops cublas_blocks_ops = {.applicable = applicable,

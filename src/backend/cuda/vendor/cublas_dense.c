@@ -70,26 +70,19 @@ static void release(const spk_bound *bound, dense_state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 static spk_status bind(spk_bound *bound)
 {
     const spk_problem *p = &bound->problem;
-    spk_cuda_scope scope;
     dense_state *s = NULL;
     spk_build build;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status != SPK_OK) {
-        spk_free(&bound->device->mem, s);
-        return status;
-    }
+    spk_status status;
     s->lda = (int64_t)spk_round_up((size_t)p->k, 8);
     s->dense_bytes = dense_size(p);
     SPK_GOTO(spk_around_make(bound, spk_around_is_plain(p), &s->around));
@@ -101,11 +94,9 @@ static spk_status bind(spk_bound *bound)
         SPK_GOTO(bound->device->backend->allocate(bound->device, s->dense_bytes, &s->values));
     bound->workspace_bytes = s->around.acc_bytes + spk_round_up(s->product.workspace_bytes, 256) + (p->static_values ? 0 : s->dense_bytes);
     bound->state = s;
-    spk_cuda_leave(&scope);
     return SPK_OK;
 done:
     release(bound, s);
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -130,14 +121,11 @@ static spk_status update_values(spk_bound *bound, const void *values)
 {
     dense_state *s = bound->state;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
-    spk_cuda_scope scope;
     spk_args args = {.a = values};
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = fill(bound, s, &args, s->values, cuda->stream);
     if (status == SPK_OK)
         status = spk_cuda_try(cuda->driver, cuda->driver->stream_synchronize(cuda->stream), "cuStreamSynchronize");
     s->ready = status == SPK_OK;
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -158,13 +146,9 @@ static spk_status multiply(const spk_bound *bound, const dense_state *s, const s
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const dense_state *s = bound->state;
-    spk_cuda_scope scope;
     if (s->values != NULL && !s->ready)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = multiply(bound, s, args, stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return multiply(bound, s, args, stream);
 }
 
 const spk_kernel_ops cublas_dense_ops = {.applicable = applicable,

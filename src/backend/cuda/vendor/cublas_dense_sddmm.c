@@ -66,12 +66,10 @@ static void release(const spk_bound *bound, state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 static void spk_gather_build(const spk_problem *p, spk_build *build)
@@ -89,10 +87,8 @@ static spk_status bind(spk_bound *bound)
     const spk_problem *p = &bound->problem;
     const spk_lt_spec spec = describe(p, SPK_TUNED(cublas_dense_sddmm, &bound->params, ALGO));
     spk_build build;
-    spk_cuda_scope scope;
     state *s = NULL;
     spk_status status;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     SPK_GOTO(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
     spk_gather_build(p, &build);
     SPK_GOTO(spk_lt_make(bound->device, &spec, &s->product));
@@ -106,7 +102,6 @@ static spk_status bind(spk_bound *bound)
 done:
     if (s != NULL)
         release(bound, s);
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -133,13 +128,9 @@ static spk_status multiply(const spk_bound *bound, const state *s, const spk_arg
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
-    spk_cuda_scope scope;
     if (bound->view.nnzb == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = multiply(bound, bound->state, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return multiply(bound, bound->state, args, (CUstream)stream);
 }
 
 const spk_kernel_ops cublas_dense_sddmm_ops = {

@@ -95,13 +95,11 @@ static void release(const spk_bound *bound, gemm_state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound, bound->state);
     spk_free(&bound->device->mem, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 static spk_status make(const spk_bound *bound, bool direct, int rank, gemm_state *out)
@@ -140,14 +138,9 @@ static spk_status make_either(const spk_bound *bound, gemm_state *s)
 
 static spk_status bind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
     gemm_state *s = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = make_either(bound, s);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = make_either(bound, s);
     if (status != SPK_OK) {
         spk_free(&bound->device->mem, s);
         return status;
@@ -188,11 +181,7 @@ static spk_status multiply(const spk_bound *bound, const gemm_state *s, const sp
 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = multiply(bound, bound->state, args, stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return multiply(bound, bound->state, args, stream);
 }
 
 const spk_kernel_ops cublas_gemm_ops = {.applicable = applicable,

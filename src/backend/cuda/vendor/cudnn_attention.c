@@ -129,13 +129,11 @@ static void release(const spk_device *device, dnn_state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound->device, bound->state);
     spk_free(&bound->device->mem, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 static spk_status make(const spk_bound *bound, dnn_state *s)
@@ -155,14 +153,11 @@ static spk_status make(const spk_bound *bound, dnn_state *s)
 
 static spk_status make_on_device(const spk_bound *bound, dnn_state *s)
 {
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     const int mode = spk_cuda_capture_relax(spk_cuda_of(bound->device));
     const spk_status status = make(bound, s);
     if (status != SPK_OK)
         release(bound->device, s);
     spk_cuda_capture_restore(spk_cuda_of(bound->device), mode);
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -209,13 +204,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     const dnn_state *s = bound->state;
     const float scale = (float)args->scalar[ATTENTION_SCALE];
     void *at[SPK_DNN_ARRAYS];
-    spk_cuda_scope scope;
     for (int i = 0; i < s->graph.array_count; i++)
         at[i] = find(&s->band, args, &scale, s->graph.arrays[i]);
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = spk_dnn_execute(&s->graph, &s->plan, s->handle, at, args->workspace, stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return spk_dnn_execute(&s->graph, &s->plan, s->handle, at, args->workspace, stream);
 }
 
 const spk_kernel_ops cudnn_attention_ops = {.applicable = applicable,

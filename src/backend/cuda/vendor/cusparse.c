@@ -184,12 +184,10 @@ static void release(const spk_bound *bound, sparse_state *s)
 
 static void unbind(spk_bound *bound)
 {
-    spk_cuda_scope scope;
-    if (bound->state == NULL || spk_cuda_enter(bound->device, &scope) != SPK_OK)
+    if (bound->state == NULL)
         return;
     release(bound, bound->state);
     bound->state = NULL;
-    spk_cuda_leave(&scope);
 }
 
 /* ------------------------------------------------------------------------------------------------ Blocked-ELL */
@@ -241,14 +239,11 @@ static spk_status update_ell(spk_bound *bound, const void *values)
 {
     sparse_state *s = bound->state;
     const spk_cuda *cuda = spk_cuda_of(bound->device);
-    spk_cuda_scope scope;
     spk_args args = {.a = values};
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = fill(bound, s, &args, s->values, cuda->stream);
     if (status == SPK_OK)
         status = spk_cuda_try(cuda->driver, cuda->driver->stream_synchronize(cuda->stream), "cuStreamSynchronize");
     s->ready = status == SPK_OK;
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -256,14 +251,9 @@ static spk_status update_ell(spk_bound *bound, const void *values)
 
 static spk_status bind_as(spk_bound *bound, bool is_ell)
 {
-    spk_cuda_scope scope;
     sparse_state *s = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *s, &s));
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status != SPK_OK) {
-        spk_free(&bound->device->mem, s);
-        return status;
-    }
+    spk_status status;
     SPK_GOTO(spk_around_make(bound, spk_around_is_plain(&bound->problem), &s->around));
     if (is_ell)
         SPK_GOTO(bind_ell(bound, s));
@@ -271,11 +261,9 @@ static spk_status bind_as(spk_bound *bound, bool is_ell)
     bound->workspace_bytes =
         s->around.acc_bytes + spk_round_up(s->buffer_bytes, 256) + (is_ell && !bound->problem.static_values ? s->ell_bytes : 0);
     bound->state = s;
-    spk_cuda_leave(&scope);
     return SPK_OK;
 done:
     release(bound, s);
-    spk_cuda_leave(&scope);
     return status;
 }
 
@@ -350,13 +338,9 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
 static spk_status run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const sparse_state *s = bound->state;
-    spk_cuda_scope scope;
     if (s->is_ell && s->values != NULL && !s->ready)
         return spk_fail(SPK_ERR_ARGUMENT, "a plan with static_values takes its values through spk_plan_update_values before the first run");
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = multiply(bound, s, args, stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return multiply(bound, s, args, stream);
 }
 
 static bool takes(const spk_bound *bound, const spk_args *args)

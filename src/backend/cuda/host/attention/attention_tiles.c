@@ -211,18 +211,13 @@ static void set_cut(const spk_problem *p, state *made)
 
 spk_status spk_attention_tiles_bind(spk_bound *bound, const attention_tiles_shape *shape, const spk_build *program)
 {
-    spk_cuda_scope scope;
     state *made = NULL;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     bound->workspace_bytes = part_bytes(&bound->problem, shape->splits);
     made->shape = *shape;
     set_cut(&bound->problem, made);
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = prepare(bound, program, made);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = prepare(bound, program, made);
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status != SPK_OK)
@@ -270,11 +265,7 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
 spk_status spk_attention_tiles_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const state *made = bound->state;
-    spk_cuda_scope scope;
     if (made->blocks == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = launch(bound, made, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return launch(bound, made, args, (CUstream)stream);
 }

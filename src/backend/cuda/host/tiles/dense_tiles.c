@@ -152,7 +152,7 @@ spk_status spk_dense_tiles_bind(spk_bound *bound, const gather_shape *s, int par
     spk_status status;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
-    SPK_GOTO(spk_gather_load(bound, build, &state->function));
+    SPK_GOTO(spk_cuda_function(bound->device, build, &state->function));
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
     state->work = (dense_work){.tiles_m = (int)spk_gather_ceil(p->m, s->c.tile_m),
                                .tiles_n = (int)spk_gather_ceil(p->n, s->c.tile_n),
@@ -168,7 +168,7 @@ spk_status spk_dense_tiles_bind(spk_bound *bound, const gather_shape *s, int par
         const int64_t lines = (int64_t)(bound->workspace_bytes / (size_t)parts / 16); /* of 16 bytes: a thread for each */
         second.entry = s->adding;
         second.shared_bytes = 0;
-        SPK_GOTO(spk_gather_load(bound, &second, &state->add));
+        SPK_GOTO(spk_cuda_function(bound->device, &second, &state->add));
         state->add_grid = (unsigned)spk_gather_ceil(lines, state->block);
     }
 done:
@@ -182,16 +182,13 @@ spk_status spk_dense_tiles_run(const spk_bound *bound, const spk_args *args, voi
     const dense_state *state = bound->state;
     spk_cuda_arguments arguments;
     dense_work work = state->work;
-    spk_cuda_scope scope;
     if (state->grid == 0)
         return SPK_OK;
     spk_cuda_arguments_fill(&state->index, args, &arguments);
     void *parameters[] = {&arguments, &work};
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status =
         spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
     if (status == SPK_OK && state->add_grid > 0)
         status = spk_cuda_launch_early(bound->device, state->add, state->add_grid, state->block, 0, (CUstream)stream, parameters);
-    spk_cuda_leave(&scope);
     return status;
 }

@@ -268,15 +268,6 @@ void spk_gather_unbind(spk_bound *bound)
     bound->state = NULL;
 }
 
-spk_status spk_gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function)
-{
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = spk_cuda_function(bound->device, build, function);
-    spk_cuda_leave(&scope);
-    return status;
-}
-
 /* The list of pieces, the second launch, and room for the sums. Returns the number of pieces in *pieces. */
 static spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const spk_build *build, gather_state *state, int64_t *pieces)
 {
@@ -287,7 +278,7 @@ static spk_status gather_cut_rows(spk_bound *bound, const gather_shape *s, const
     spk_status status;
     second.entry = s->adding;
     second.shared_bytes = 0;
-    SPK_TRY(spk_gather_load(bound, &second, &state->add));
+    SPK_TRY(spk_cuda_function(device, &second, &state->add));
     SPK_TRY(spk_pieces_make(&device->mem, &bound->view, gather_piece_blocks(problem, device, s), &list));
     const int64_t parts = team_splits(bound->view.block_rows, s->c.tile_m), columns = gather_columns(problem, s);
     bound->workspace_bytes =
@@ -309,7 +300,7 @@ spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_bu
     spk_status status;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *state, &state));
     bound->state = state;
-    SPK_GOTO(spk_gather_load(bound, build, &state->function));
+    SPK_GOTO(spk_cuda_function(bound->device, build, &state->function));
     SPK_GOTO(spk_cuda_index_make(bound, &state->index));
     int64_t rows = bound->view.grid_rows;
     if (s->adding != NULL)
@@ -336,12 +327,9 @@ spk_status spk_gather_run(const spk_bound *bound, const spk_args *args, void *st
     spk_cuda_arguments_fill(&state->index, args, &arguments);
     const void *order = state->order;
     void *parameters[] = {&arguments, &order};
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status =
         spk_cuda_launch_early(bound->device, state->function, state->grid, state->block, state->shared_bytes, (CUstream)stream, parameters);
     if (status == SPK_OK && state->add_grid > 0)
         status = spk_cuda_launch_early(bound->device, state->add, state->add_grid, state->block, 0, (CUstream)stream, parameters);
-    spk_cuda_leave(&scope);
     return status;
 }

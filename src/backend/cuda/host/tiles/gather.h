@@ -49,7 +49,6 @@ double spk_gather_predict(const spk_problem *problem, const spk_device *device, 
 
 /* ---- binding and running: the same for all */
 
-spk_status spk_gather_load(const spk_bound *bound, const spk_build *build, CUfunction *function);
 void spk_gather_unbind(spk_bound *bound);
 spk_status spk_gather_bind(spk_bound *bound, const gather_shape *s, const spk_build *build);
 spk_status spk_gather_run(const spk_bound *bound, const spk_args *args, void *stream);

@@ -55,15 +55,10 @@ spk_status spk_reference_bind(spk_bound *bound)
 {
     state *made = NULL;
     spk_build program;
-    spk_cuda_scope scope;
     SPK_TRY(spk_calloc(&bound->device->mem, 1, sizeof *made, &made));
     bound->state = made;
     bound->kernel->ops->build(&bound->problem, bound->device, &bound->params, &program);
-    spk_status status = spk_cuda_enter(bound->device, &scope);
-    if (status == SPK_OK) {
-        status = spk_cuda_function(bound->device, &program, &made->function);
-        spk_cuda_leave(&scope);
-    }
+    spk_status status = spk_cuda_function(bound->device, &program, &made->function);
     if (status == SPK_OK)
         status = spk_cuda_index_make(bound, &made->index);
     if (status != SPK_OK)
@@ -82,10 +77,6 @@ spk_status spk_reference_run(const spk_bound *bound, const spk_args *args, void 
     spk_cuda_arguments arguments;
     spk_cuda_arguments_fill(&made->index, args, &arguments);
     void *parameters[] = {&arguments};
-    spk_cuda_scope scope;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    spk_status status = spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS),
-                                        REFERENCE_THREADS, 0, (CUstream)stream, parameters);
-    spk_cuda_leave(&scope);
-    return status;
+    return spk_cuda_launch(bound->device, made->function, (unsigned)(blocks < MOST_BLOCKS ? blocks : MOST_BLOCKS), REFERENCE_THREADS, 0,
+                           (CUstream)stream, parameters);
 }

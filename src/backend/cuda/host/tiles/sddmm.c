@@ -17,15 +17,12 @@ double spk_sddmm_elements(const spk_problem *problem)
 
 spk_status spk_sddmm_load(const spk_bound *bound, const spk_build *program, int parts, sddmm_functions *functions)
 {
-    spk_cuda_scope scope;
     spk_build reduce = *program;
     reduce.entry = "sddmm_reduce";
     reduce.shared_bytes = 0;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
     spk_status status = spk_cuda_function(bound->device, program, &functions->multiply);
     if (status == SPK_OK && parts > 1)
         status = spk_cuda_function(bound->device, &reduce, &functions->reduce);
-    spk_cuda_leave(&scope);
     return status;
 }
 

@@ -178,11 +178,7 @@ static spk_status sddmm_gather_launch(const spk_bound *bound, const spk_args *ar
 spk_status spk_sddmm_gather_run(const spk_bound *bound, const spk_args *args, void *stream)
 {
     const sddmm_gather_state *state = bound->state;
-    spk_cuda_scope scope;
     if (state->grid == 0)
         return SPK_OK;
-    SPK_TRY(spk_cuda_enter(bound->device, &scope));
-    const spk_status status = sddmm_gather_launch(bound, args, (CUstream)stream);
-    spk_cuda_leave(&scope);
-    return status;
+    return sddmm_gather_launch(bound, args, (CUstream)stream);
 }
