@@ -8,6 +8,7 @@ A library's call is its name and its arguments: with a handle or descriptor as w
 
 import collections
 import concurrent.futures
+import functools
 import json
 import os
 import pathlib
@@ -92,7 +93,7 @@ MORE = {
         "--heads 8 --queries 16 --keys 16384 --dtype f16 --depth 64",
         "--heads 4 --queries 2000 --keys 3000 --batch 2 --dtype f16 --depth 128 --causal --diagonal bottom_right --lse",
         "--heads 4 --queries 128 --keys 8192 --dtype bf16 --depth 128",
-        "--heads 2 --queries 300 --keys 5000 --dtype f32 --depth 128 --soft-cap",
+        "--heads 2 --queries 300 --keys 5000 --dtype f32 --depth 128 --use-softcap",
         "--heads 8 --queries 4096 --keys 4096 --dtype bf16 --depth 64 --causal --diagonal top_left",
         "--heads 4 --queries 64 --keys 4096 --dtype bf16 --depth 192 --depth-v 128",
         "--heads 8 --heads-kv 2 --queries 1024 --keys 1024 --dtype bf16 --depth 64 --causal --diagonal top_left",
@@ -103,14 +104,25 @@ MORE = {
     "attention_backward": [
         "--queries 1000 --keys 1500 --heads 4 --batch 2 --dtype bf16 --depth 128 --mask-heads 1 --block 50 --density 0.3",
         "--queries 1024 --keys 1024 --sequences 4 --heads 4 --heads-kv 2 --dtype f16 --depth 64 --causal --diagonal top_left",
-        "--queries 512 --keys 512 --heads 2 --dtype bf16 --depth 80 --soft-cap",
+        "--queries 512 --keys 512 --heads 2 --dtype bf16 --depth 80 --use-softcap",
     ],
 }
 
 Record = collections.namedtuple("Record", "launches programs failed text")  # programs: ((file, entry, options), ...)
 
 
+@functools.cache
+def knows(program, option):
+    return option in subprocess.run([program, "tune", "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def spelled(program, problem):
+    """Options as a revision spells them: what is --use-softcap now was --soft-cap."""
+    return problem if knows(program, "--use-softcap") else problem.replace("--use-softcap", "--soft-cap")
+
+
 def command(program, op, problem):
+    problem = spelled(program, problem)
     return [program, "tune", "--device", "cuda:0", "--op", op, *problem.split(), "--assume-finite", "--quiet", "--json", "/dev/null"]
 
 

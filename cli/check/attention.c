@@ -78,7 +78,7 @@ void check_draw_attention(random_state *r, bool gpu, check_draft *draft, operati
     a.heads = a.heads_kv * sharings[random_between(r, 0, 5)];
     a.heads_kv = a.heads == a.heads_kv && random_chance(r, 0.5) ? 0 : a.heads_kv;
     draw_band(r, sizes, &a);
-    a.soft_cap = random_chance(r, 0.2);
+    a.use_softcap = random_chance(r, 0.2);
     a.want_lse = random_chance(r, 0.5);
     draw_packing(r, sizes, &a);
     /* scores up to some 90 in size, where exponentials end */

@@ -58,8 +58,22 @@ static bool of_window(const setting *s)
     return strcmp(s->key, "window_left") == 0 || strcmp(s->key, "window_right") == 0 || strcmp(s->key, "sinks") == 0;
 }
 
+/* A flag that a scalar says: another value than 0. */
+static bool is_said_by_scalar(const setting *s)
+{
+    for (int i = 0; operation_at(i); i++)
+        for (int j = 0; j < operation_at(i)->info.scalar_count; j++) {
+            const int flag = run_scalar_flag(operation_at(i)->scalars[j].name);
+            if (flag >= 0 && settings_at(flag) == s)
+                return true;
+        }
+    return false;
+}
+
 static bool is_taken(const setting *s)
 {
+    if (is_said_by_scalar(s))
+        return false;
     if (s->kind == SPK_FIELD_COUNT)
         return of_window(s);
     return (s->kind == SPK_FIELD_CHOICE || s->kind == SPK_FIELD_TRANS || s->kind == SPK_FIELD_REAL) && !settings_is_of_groups(s) &&
@@ -78,6 +92,8 @@ static const char *why_unknown(const char *option)
             continue;
         if (kind == SPK_FIELD_LAYOUT || kind == SPK_FIELD_BLOCK_LAYOUT || kind == SPK_FIELD_LD)
             return "'compute' reads the inputs from files, and lays them as it needs them";
+        if (is_said_by_scalar(settings_at(i)))
+            return "the number itself says it";
         if (kind == SPK_FIELD_SCALE)
             return "'compute' takes no scale factors";
         return "'compute' computes one item of one head, whole, from files; a mask is the blocks of --at FILE";
@@ -118,20 +134,20 @@ static bool has_output(const operation *op, const void *name)
     return run_output_named(op, name) >= 0;
 }
 
-static int check_scalars(const cli *app, const run_flags *f)
+/* Checks the scalars that are given, and sets the flags that they say. */
+static int check_scalars(const cli *app, run_flags *f)
 {
     const operation *op = operation_at(f->op);
     for (int i = 0; i < f->scalar_count; i++) {
         const int scalar = run_scalar_named(op, f->scalars[i].name), operand = scalar >= 0 ? op->scalars[scalar].operand : -1;
         const int flag = run_scalar_flag(f->scalars[i].name);
         const bool given = !isnan(f->scalars[i].value);
-        if (scalar >= 0 && flag >= 0 && given != settings_is_given(settings_at(flag), &f->set[flag]))
-            return cli_fail(app, EXIT_USAGE, "--%s goes with --%s", given ? f->scalars[i].name : settings_at(flag)->option,
-                            given ? settings_at(flag)->option : f->scalars[i].name);
         if (!given)
             continue;
         if (scalar < 0)
             return refuse(app, f->scalars[i].name, has_scalar, f->scalars[i].name);
+        if (flag >= 0)
+            f->set[flag].index = f->scalars[i].value != 0;
         for (int j = 0; operand >= 0 && j < f->slot_count; j++)
             if (run_slot_operand(&f->slots[j], op) == operand && !f->slots[j].path)
                 return cli_fail(app, EXIT_USAGE, "--%s goes with --%s", f->scalars[i].name, f->slots[j].option);
@@ -147,7 +163,7 @@ static int check_outputs(const cli *app, const run_flags *f)
     return EXIT_DONE;
 }
 
-static int check_slots(const cli *app, const run_flags *f)
+static int check_slots(const cli *app, run_flags *f)
 {
     const operation *op = operation_at(f->op);
     for (int i = 0; i < f->slot_count; i++) {
@@ -177,7 +193,7 @@ static char *titles_of(const operation *op, const int *operands, int count)
     return text;
 }
 
-static int check_operation(const cli *app, const run_flags *f, const args *a)
+static int check_operation(const cli *app, run_flags *f, const args *a)
 {
     const operation *op = operation_at(f->op);
     int operands[OPERATION_MOST_ARRAYS];

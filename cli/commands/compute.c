@@ -82,19 +82,15 @@ int run_output_named(const operation *op, const char *name)
     return -1;
 }
 
-static bool same_but_dashes(const char *key, const char *name)
-{
-    for (; *key; key++)
-        if (*key != '_' && *key != *name++)
-            return false;
-    return *name == 0;
-}
-
 int run_scalar_flag(const char *name)
 {
-    for (int i = 0; i < settings_count(); i++)
-        if (settings_at(i)->kind == SPK_FIELD_CHOICE && same_but_dashes(settings_at(i)->key, name))
+    static const char prefix[] = "use_";
+    for (int i = 0; i < settings_count(); i++) {
+        const char *key = settings_at(i)->key;
+        if (settings_at(i)->kind == SPK_FIELD_CHOICE && strncmp(key, prefix, strlen(prefix)) == 0 &&
+            strcmp(key + strlen(prefix), name) == 0)
             return i;
+    }
     return -1;
 }
 
@@ -116,7 +112,7 @@ void run_list_scalars(run_flags *f)
                 continue;
             const int flag = run_scalar_flag(s->name);
             char *help = flag >= 0
-                             ? cli_format("of --%s, and needed there", settings_at(flag)->option)
+                             ? cli_format("%s (default: 0, as they are)", settings_at(flag)->help)
                              : cli_format("factor of %s (default: 1)", s->operand >= 0 ? op->operands[s->operand].title : "the product");
             f->scalars[f->scalar_count++] = (run_scalar){s->name, help, NAN};
         }

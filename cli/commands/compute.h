@@ -74,7 +74,7 @@ void run_list_outputs(run_flags *f);
 int run_scalar_named(const operation *op, const char *name);
 int run_output_named(const operation *op, const char *name);
 
-/* The flag that a scalar is of, by their names (soft_cap: softcap), as an index of settings_at; -1: none. */
+/* The flag of a problem that has this scalar, by their names (use_softcap: softcap), as an index of settings_at; -1: none. */
 int run_scalar_flag(const char *name);
 
 /* Not a matrix but a line beside them: a bias, offsets of groups, ends of sequences. */

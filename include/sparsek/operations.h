@@ -261,7 +261,7 @@ typedef struct spk_attention {
     int64_t window_left;        /* a query sees so many keys up to the one beside it, which counts; 0: no limit */
     int64_t window_right;       /* so many from the one beside it on, which counts; 0: no limit. With causal: 0 */
     int64_t sinks;              /* with window_left: the first keys are seen whatever it says; causal and window_right hold for them, too */
-    int soft_cap;               /* 1: a score s becomes softcap tanh(s / softcap) */
+    int use_softcap;            /* 1: a score s becomes softcap tanh(s / softcap) */
     int want_lse;               /* 1: args.lse gets the natural log of the sum of the exponentials of the scores */
     int64_t mask_heads;         /* with a pattern: lists of blocks in an item: 1, heads_kv or heads; 0: 1 */
     int64_t mask_items;         /* with a pattern: batch: each item has lists of its own; 0 or 1: all items have the same */
@@ -293,7 +293,7 @@ typedef struct spk_attention_args {
     const void *tile_numbers; /* with tiles */
     const void *tile_bits;    /* with tiles */
     double scale;    /* finite; usually 1 / sqrt(depth), which is not the default of a zeroed struct: see spk_attention_args_make */
-    double softcap;  /* finite; with soft_cap. 0: none */
+    double softcap;  /* finite; with use_softcap. 0: none */
     void *workspace; /* as in spk_spmm_args */
     size_t workspace_bytes;
     void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */
@@ -318,7 +318,7 @@ typedef struct spk_attention_backward {
     spk_diagonal diagonal;
     int causal;
     int64_t window_left, window_right, sinks;
-    int soft_cap;
+    int use_softcap;
     int use_grad_lse; /* 1: the loss depends on LSE, too: args.grad_lse is read */
     int64_t mask_heads, mask_items;
     /* of the arrays of attention: from row to row, from head to head, from item to item; as in spk_attention */
@@ -357,7 +357,7 @@ typedef struct spk_attention_backward_args {
     const void *tile_numbers; /* with tiles */
     const void *tile_bits;    /* with tiles */
     double scale;             /* as attention had it */
-    double softcap;           /* likewise; with soft_cap */
+    double softcap;           /* likewise; with use_softcap */
     void *workspace;          /* as in spk_spmm_args */
     size_t workspace_bytes;
     void *stream; /* of spk_compute; spk_plan_run takes its own and ignores this one */

@@ -330,7 +330,7 @@ def _described(p: _Problem, backward: bool) -> dict[str, Any]:
     heads = dict(heads=p.q.shape[1], heads_kv=p.k.shape[1])
     diagonal = "bottom_right" if p.flags & BOTTOM_RIGHT or p.banded and p.queries == p.keys else "top_left" if p.banded else "none"
     band = dict(diagonal=diagonal, causal=p.causal, window_left=p.left, window_right=0 if p.causal else p.right, sinks=p.first)
-    rest = dict(soft_cap=bool(p.softcap), key_lengths=p.lengths is not None, backward=backward)
+    rest = dict(use_softcap=bool(p.softcap), key_lengths=p.lengths is not None, backward=backward)
     described = dict(op="attention", **sizes, **heads, **band, **rest, seed=0, assume_finite=False, static_values=False, cache="warm")
     if p.blocks is not None:
         tiles = 0 if p.blocks.tile_bits is None else p.blocks.tile_bits.shape[0]

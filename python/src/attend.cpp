@@ -191,7 +191,7 @@ void fill_problem(spk_attention *p, const Heads &q, const Heads &k, const Heads 
     p->window_left = std::min(o.window_left, most);
     p->window_right = std::min(o.window_right, most);
     p->sinks = std::min(o.sinks, most);
-    p->soft_cap = o.softcap != 0;
+    p->use_softcap = o.softcap != 0;
     p->want_lse = o.want_lse;
     p->ldq = q.ld;
     p->ldk = k.ld;
@@ -298,7 +298,7 @@ AttendBackward backward_of(Attend attend, const Tensor &grad_o, const std::optio
     spk_attention_backward_args &args = call.args = spk_sized<spk_attention_backward_args>();
 #define TAKE(member) p.member = a.member
     TAKE(dtype), TAKE(queries), TAKE(keys), TAKE(depth), TAKE(depth_v), TAKE(batch), TAKE(heads), TAKE(heads_kv), TAKE(diagonal),
-        TAKE(causal), TAKE(window_left), TAKE(window_right), TAKE(sinks), TAKE(soft_cap), TAKE(mask_heads), TAKE(mask_items), TAKE(ldq),
+        TAKE(causal), TAKE(window_left), TAKE(window_right), TAKE(sinks), TAKE(use_softcap), TAKE(mask_heads), TAKE(mask_items), TAKE(ldq),
         TAKE(ldk), TAKE(ldv), TAKE(ldo), TAKE(head_stride_q), TAKE(head_stride_k), TAKE(head_stride_v), TAKE(head_stride_o), TAKE(stride_q),
         TAKE(stride_k), TAKE(stride_v), TAKE(sequences), TAKE(key_lengths), TAKE(tiles);
 #undef TAKE

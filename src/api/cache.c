@@ -74,7 +74,7 @@ void spk_plan_cache_add(spk_known *plans, const spk_mem *mem, const spk_problem 
     plan_key key;
     if (!make_key(mem, problem, options, &key))
         return;
-    spk_known_add(plans, key.bytes, key.count, &plan, sizeof plan, plan->since, plan->passing);
+    spk_known_add(plans, key.bytes, key.count, &plan, sizeof plan, plan->since, plan->until_write);
     release_key(mem, &key);
 }
 

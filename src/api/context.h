@@ -59,8 +59,8 @@ struct spk_plan {
     const void *values;     /* with static_values: what spk_plan_update_values took */
     bool from_store;
     spk_plan_words words;
-    bool passing;    /* kept for others until this process writes to a store: its class had no evidence of its own */
-    spk_epoch since; /* before it was decided on */
+    bool until_write; /* kept for others until this process writes to a store: its class had no evidence of its own */
+    spk_epoch since;  /* before it was decided on */
     double prepare_us;
     struct spk_plan_trial *trial; /* NULL: its class is not tried in place by this plan */
 };

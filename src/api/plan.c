@@ -16,7 +16,7 @@ void spk_plan_words_of(const spk_choice *choice, spk_plan_words *words)
 static void describe(spk_plan *plan, const spk_choice *choice)
 {
     plan->from_store = choice->from_store;
-    plan->passing = choice->passing;
+    plan->until_write = choice->until_write;
     spk_plan_words_of(choice, &plan->words);
 }
 
@@ -39,7 +39,7 @@ void spk_plan_release_value(void *value)
 /* A second candidate may have failed to come for want of memory. */
 static bool is_complete(const spk_plan *plan)
 {
-    return plan->bound.kernel->ops->takes == NULL || plan->fallback.kernel != NULL;
+    return plan->bound.kernel->ops->accepts == NULL || plan->fallback.kernel != NULL;
 }
 
 /* A plan of what was decided. since: the epoch before. known: the second candidate was decided, too, and nothing is tried; else it is
@@ -139,7 +139,7 @@ spk_status spk_plan_make(spk_context *context, const spk_problem *problem, const
     if (status == SPK_ERR_OUT_OF_MEMORY && spk_origin_is_estimate(decided.first.origin))
         return make_smaller(context, problem, options, since, &decided, out);
     SPK_TRY(status);
-    if ((*out)->trial == NULL && asks && decided.first.lasting && is_complete(*out))
+    if ((*out)->trial == NULL && asks && decided.first.stable && is_complete(*out))
         remember(context, problem, &asked, since, &decided);
     return SPK_OK;
 }
@@ -179,15 +179,15 @@ spk_status spk_plan_refuse_addresses(const spk_plan *plan, const spk_args *args)
                     bound->kernel->name);
 }
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
-    return bound->kernel->ops->takes == NULL || bound->kernel->ops->takes(bound, args);
+    return bound->kernel->ops->accepts == NULL || bound->kernel->ops->accepts(bound, args);
 }
 
 /* The candidate that takes these addresses. */
 static spk_status find_bound(const spk_plan *plan, const spk_args *args, const spk_bound **found)
 {
-    const bool first = takes(&plan->bound, args);
+    const bool first = accepts(&plan->bound, args);
     *found = first ? &plan->bound : &plan->fallback;
     return first || plan->fallback.kernel != NULL ? SPK_OK : spk_plan_refuse_addresses(plan, args);
 }
@@ -205,7 +205,7 @@ static spk_status run_with_scratch(const spk_plan *plan, const spk_bound *bound,
 
 spk_status spk_plan_launch_bound(const spk_plan *plan, const spk_bound *bound, spk_args *args, void *stream)
 {
-    if (bound == NULL && spk_plan_trial_has_spare(plan) && !takes(&plan->bound, args))
+    if (bound == NULL && spk_plan_trial_has_spare(plan) && !accepts(&plan->bound, args))
         return spk_plan_launch_spare(plan, args, stream);
     if (bound == NULL)
         SPK_TRY(find_bound(plan, args, &bound));

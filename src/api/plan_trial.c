@@ -114,7 +114,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     SPK_TRY(spk_trial_begin(&tuner, &plan->bound.problem, options, first, &trial, &elsewhere, &seen));
     const bool waits = elsewhere && !spk_is_restricted(options);
     if (trial == NULL && !waits) {
-        plan->passing = plan->passing || elsewhere; /* the outcome is written to the store: it is asked again then */
+        plan->until_write = plan->until_write || elsewhere; /* the outcome is written to the store: it is asked again then */
         return SPK_OK;
     }
     if (spk_calloc(&plan->context->mem, 1, sizeof *plan->trial, &plan->trial) != SPK_OK) {
@@ -132,7 +132,7 @@ spk_status spk_plan_begin_trial(spk_plan *plan, const spk_tune_options *options,
     plan->trial->options.cancel = NULL; /* it was for the call that made the plan */
     plan->trial->has_spare = tuner.device->backend->ready != NULL && (options->exclude == NULL || options->exclude[0] == '\0');
     plan->trial->since = spk_epoch_now();
-    plan->passing = false; /* it finds out by itself */
+    plan->until_write = false; /* it finds out by itself */
     if (waits || has_proofs(plan))
         atomic_store(&plan->trial->first, FIRST_RIGHT);
     if (waits)
@@ -349,7 +349,7 @@ static spk_status run_one(const spk_plan *plan, spk_plan_trial *t, spk_contender
     if (how.watch != NULL && again && spk_trial_has_run(c))
         how.repeats = (int)fmin(fmax(timed_us / fmax(c->least_us, 1), 1), MOST_REPEATS);
     spk_status status = bind(plan, c, &bound);
-    if (status == SPK_OK && c->kernel->ops->takes != NULL && !c->kernel->ops->takes(bound, args)) {
+    if (status == SPK_OK && c->kernel->ops->accepts != NULL && !c->kernel->ops->accepts(bound, args)) {
         rule_out(plan, t, c, SPK_CANDIDATE_FAILED, "it does not take these addresses");
         return SPK_OK;
     }
@@ -382,7 +382,7 @@ static spk_status run_known(const spk_plan *plan, spk_plan_trial *t, const spk_a
 {
     spk_contender *c = spk_trial_known(t->trial);
     timing how = {.repeats = 1};
-    if (c == NULL || is_first(plan, c) || !c->bound_now || (c->kernel->ops->takes != NULL && !c->kernel->ops->takes(&c->bound, args)))
+    if (c == NULL || is_first(plan, c) || !c->bound_now || (c->kernel->ops->accepts != NULL && !c->kernel->ops->accepts(&c->bound, args)))
         return SPK_OK;
     *done = true;
     return run(plan, t, &c->bound, args, stream, &how);
@@ -450,7 +450,7 @@ static spk_status run_later(const spk_plan *plan, const spk_plan_later *later, s
     const spk_plan_trial *t = plan->trial;
     if (later->bound == &plan->bound)
         return spk_plan_launch_bound(plan, NULL, args, stream);
-    if (later->bound->kernel->ops->takes != NULL && !later->bound->kernel->ops->takes(later->bound, args))
+    if (later->bound->kernel->ops->accepts != NULL && !later->bound->kernel->ops->accepts(later->bound, args))
         return spk_plan_launch_bound(plan, NULL, args, stream);
     if (t->scratch == NULL || (args->workspace != NULL && args->workspace_bytes >= later->bound->workspace_bytes))
         return spk_bound_run(later->bound, args, stream);
@@ -538,7 +538,7 @@ spk_status spk_plan_launch_in_turn(const spk_plan *plan, spk_args *args, void *s
     if (later != NULL)
         return run_later(plan, later, args, stream);
     const spk_bound *first = &plan->bound;
-    const bool taken = !t->has_spare || first->kernel->ops->takes == NULL || first->kernel->ops->takes(first, args);
+    const bool taken = !t->has_spare || first->kernel->ops->accepts == NULL || first->kernel->ops->accepts(first, args);
     if (is_inherited(t) && atomic_load(&t->first) == FIRST_OUT)
         return spk_fail(SPK_ERR_NO_CANDIDATE, "the plan's choice was found wrong before this process was forked: make the plan anew");
     if (!taken || is_inherited(t) || is_captured(plan, stream)) /* the graph's runs are one candidate's */

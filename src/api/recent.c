@@ -68,7 +68,7 @@ void spk_recent_add(spk_known *recent, const spk_pattern *pattern, const void *p
 {
     question asked;
     if (copy_question(pattern, problem, options, &asked))
-        spk_known_add(recent, asked.at, asked.count * sizeof asked.at[0], &plan, sizeof plan, plan->since, plan->passing);
+        spk_known_add(recent, asked.at, asked.count * sizeof asked.at[0], &plan, sizeof plan, plan->since, plan->until_write);
 }
 
 static bool is_of(const void *key, const void *pattern)

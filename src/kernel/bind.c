@@ -60,7 +60,7 @@ bool spk_candidate_applicable(const spk_kernel *kernel, const spk_params *params
         *why = kernel->types.why;
     else if ((kernel->isa & ~device->isa) != 0)
         *why = isa_reason(kernel->isa & ~device->isa);
-    else if (problem->pattern != NULL && problem->pattern->direct && !kernel->ops->direct)
+    else if (problem->pattern != NULL && problem->pattern->device_only && !kernel->ops->device_indices)
         *why = "it needs the indices on the host";
     else if (problem->group_axis != SPK_GROUP_NONE && !kernel->ops->grouped)
         *why = "it takes no groups";

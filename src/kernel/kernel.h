@@ -55,7 +55,7 @@ typedef struct spk_kernel_ops {
     spk_status (*update_values)(spk_bound *bound, const void *values);
     /* Whether a run takes these pointers, where that is not so for all that are aligned to their elements. NULL: it takes all. A plan sends
      * others to a second candidate. */
-    bool (*takes)(const spk_bound *bound, const spk_args *args);
+    bool (*accepts)(const spk_bound *bound, const spk_args *args);
     /* Computes D. args are checked; workspace is there. No lock, no allocation of device memory. */
     spk_status (*run)(const spk_bound *bound, const spk_args *args, void *stream);
     /* run takes the whole batch. Else it takes one item, as do applicable, predict_us, build, bind and update_values: on the CPU the items
@@ -63,8 +63,8 @@ typedef struct spk_kernel_ops {
     bool batched;
     /* It takes problems in groups (spk_problem.group_axis), all groups at once; batched is set, too. */
     bool grouped;
-    /* bind and run read the indices in device memory only: the row takes patterns that have them nowhere else (spk_pattern.direct). */
-    bool direct;
+    /* bind and run read the indices in device memory only: the row takes patterns that have them nowhere else (spk_pattern.device_only). */
+    bool device_indices;
     /* Of the sources that make the kernel (the build defines SPK_SOURCE_HASH for each kernel file). */
     const char *source_hash;
 } spk_kernel_ops;

@@ -24,7 +24,7 @@ typedef struct entry {
     spk_epoch since;
     double until_us; /* 0: no end */
     size_t key_bytes, value_bytes;
-    bool passing;
+    bool until_write;
     _Alignas(VALUE_ALIGNMENT) unsigned char data[]; /* the value, then the key */
 } entry;
 
@@ -150,7 +150,7 @@ static bool still_holds(const spk_known *known, const entry *e)
     const int until = known->rule->until;
     const spk_epoch now = spk_epoch_now();
     return (e->until_us == 0 || spk_now_us() < e->until_us) &&
-           (!(e->passing || (until & SPK_UNTIL_WRITE)) || e->since.writes == now.writes) &&
+           (!(e->until_write || (until & SPK_UNTIL_WRITE)) || e->since.writes == now.writes) &&
            (!(until & SPK_UNTIL_REFUTED) || e->since.refutations == now.refutations);
 }
 
@@ -281,7 +281,7 @@ bool spk_known_find(spk_known *known, const void *key, size_t key_bytes, void *v
 }
 
 void spk_known_add(spk_known *known, const void *key, size_t key_bytes, const void *value, size_t value_bytes, spk_epoch since,
-                   bool passing)
+                   bool until_write)
 {
     entry *made = make_entry(known, key, key_bytes, value, value_bytes);
     if (made == NULL)
@@ -289,7 +289,7 @@ void spk_known_add(spk_known *known, const void *key, size_t key_bytes, const vo
     if (value_bytes > 0 && known->calls.hold != NULL)
         known->calls.hold(made->data);
     made->since = since;
-    made->passing = passing;
+    made->until_write = until_write;
     made->until_us = known->rule->seconds > 0 ? spk_now_us() + known->rule->seconds * 1e6 : 0;
     begin_writing(known);
     entry *dropped = put(known, made);

@@ -35,10 +35,10 @@ spk_known *spk_known_of_process(spk_known_kind kind);
 /* Whether there is an entry that still holds; value (may be NULL) gets it. */
 bool spk_known_find(spk_known *known, const void *key, size_t key_bytes, void *value, size_t value_bytes);
 
-/* Adds an entry, or puts it in the place of the one that is there. since: the epoch before the value was found out. passing: it ends with a
- * write, whatever the memory's rule. Does nothing where memory is short. The value that is kept is held. */
+/* Adds an entry, or puts it in the place of the one that is there. since: the epoch before the value was found out. until_write: it ends
+ * with a write, whatever the memory's rule. Does nothing where memory is short. The value that is kept is held. */
 void spk_known_add(spk_known *known, const void *key, size_t key_bytes, const void *value, size_t value_bytes, spk_epoch since,
-                   bool passing);
+                   bool until_write);
 
 /* The same without a value; whether it is new. */
 bool spk_known_first(spk_known *known, const void *key, size_t key_bytes);

@@ -41,7 +41,7 @@ struct spk_pattern {
     int unused;
     spk_index index;
     spk_features features;     /* of remote indices: what the caller said */
-    bool direct;               /* kernels must read the indices in device memory: a plan cannot count on having them on the host */
+    bool device_only;          /* kernels must read the indices in device memory: a plan cannot count on having them on the host */
     spk_pattern_remote remote; /* state NULL: the indices were on the host from the beginning */
     /* internal: reference count, lock and the lazily made transposed index */
     int references;

@@ -35,7 +35,7 @@ spk_status spk_pattern_make_remote(const spk_mem *mem, const spk_bsr_indices *in
     made->index.offsets = NULL;
     pthread_mutex_init(&made->fetched->lock, NULL);
     made->features = features_of(indices, made->index.grid_rows);
-    made->direct = true;
+    made->device_only = true;
     made->remote = *remote;
     *pattern = made;
     return SPK_OK;

@@ -103,7 +103,7 @@ spk_status spk_pattern_sample(const spk_pattern *pattern, spk_trans trans, const
         SPK_TRY(sample_columns(pattern, block_rows, count, &made));
     else
         SPK_TRY(sample_rows(pattern, block_rows, count, &made));
-    made->direct = pattern->direct;
+    made->device_only = pattern->device_only;
     spk_status status = spk_pattern_measure(made);
     if (status != SPK_OK) {
         spk_pattern_release(&made);

@@ -56,7 +56,7 @@ bool spk_key_cache(const spk_problem *p, char *text, size_t size)
 /* Fewer candidates take indices that only the device has. */
 bool spk_key_indices(const spk_problem *p, char *text, size_t size)
 {
-    return p->pattern != NULL && p->pattern->direct && spk_key_text(text, size, "device");
+    return p->pattern != NULL && p->pattern->device_only && spk_key_text(text, size, "device");
 }
 
 bool spk_key_batch(const spk_problem *p, char *text, size_t size)

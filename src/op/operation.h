@@ -34,18 +34,19 @@ typedef struct spk_key_row {
     /* The same of a number, that the nearest class may differ in: by `weight` an octave, or where it numbers classes, a step. */
     bool (*near)(const spk_problem *problem, int64_t *value);
     double weight;
-    bool is_class;
+    bool is_class_number;
     /* Not 0: one layer's calls may differ in it, by the number of a caller's tokens: directly, or (exact) by how arrays of that length are
      * aligned. Of the numbers that are near, those of one group change together. */
-    int moves;
-    bool is_smooth; /* moves: a few of it are computed as many are; else those up to eight and more may be very different (class_key.c) */
-    int strays;     /* is_class: patterns that were made alike may be a step apart by chance, up to this class; 0: not */
+    int token_group;
+    bool is_smooth;     /* token_group: a few of it are computed as many are; else those up to eight and more may be very different
+                           (class_key.c) */
+    int step_tolerance; /* is_class_number: patterns that were made alike may be a step apart by chance, up to this class; 0: not */
 } spk_key_row;
 
 /* An octave of alignment, between classes that calls of one layer may be in. */
 #define SPK_KEY_ALIGNMENT_WEIGHT 0.1
-/* A step in what strays: it decides between classes that are as near otherwise. */
-#define SPK_KEY_STRAY_WEIGHT 0.05
+/* A step in what tolerates steps: it decides between classes that are as near otherwise. */
+#define SPK_KEY_STEP_WEIGHT 0.05
 
 /* What the oracle is asked: rows of one output, counted on from item to item, and a range of its columns. */
 typedef struct spk_oracle_ask {

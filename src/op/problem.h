@@ -21,7 +21,7 @@ typedef struct spk_epilogue {
 typedef struct spk_band {
     int64_t left, right, sinks;
     spk_diagonal diagonal;
-    int soft_cap;
+    int use_softcap;
 } spk_band;
 
 /* Lists of blocks in a pattern that is a mask of attention (spk_attention.mask_heads): in an item, and from one item to the next; 0: there
@@ -62,13 +62,13 @@ typedef struct spk_problem {
     /* how operands lie when a candidate is timed (spk_tune_options), and promises of the caller */
     spk_cache_mode cache;
     bool assume_finite, static_values;
-    bool unused[6];
+    bool padding[6];
     /* of products */
     spk_trans trans_a;       /* SpMM. A transposed matrix of GEMM is one of the other layout */
     spk_layout block_layout; /* of an array of values */
     spk_epilogue epilogue;
     spk_group_axis group_axis; /* GEMM: the items are groups */
-    int unused_too;
+    int more_padding;
     /* of attention */
     int64_t depth_v;
     spk_band band;

@@ -37,8 +37,8 @@
 #define SPK_PRODUCT_KEY_FIRST                                                                                                              \
     {.name = "a", .exact = spk_key_a}, {.name = "b", .exact = spk_key_b}, {.name = "d", .exact = spk_key_d},                               \
         {.name = "acc", .exact = spk_key_compute}, {.name = "t", .exact = spk_key_trans}, {.name = "lv", .exact = spk_key_block_layout},   \
-        {.name = "lb", .exact = spk_key_layout_b, .moves = 1}, {.name = "ld", .exact = spk_key_layout_d, .moves = 1},                      \
-        {.name = "ab", .exact = spk_key_alignment_b, .moves = 1}, {.name = "ad", .exact = spk_key_alignment_d, .moves = 1},                \
+        {.name = "lb", .exact = spk_key_layout_b, .token_group = 1}, {.name = "ld", .exact = spk_key_layout_d, .token_group = 1},          \
+        {.name = "ab", .exact = spk_key_alignment_b, .token_group = 1}, {.name = "ad", .exact = spk_key_alignment_d, .token_group = 1},    \
         {.name = "ep", .exact = spk_key_epilogue}, {.name = "batch", .exact = spk_key_batch}, {.name = "finite", .exact = spk_key_finite}, \
         {.name = "static", .exact = spk_key_static}, {.name = "cache", .exact = spk_key_cache},                                            \
         {.name = "scale", .exact = spk_key_scales},                                                                                        \
@@ -55,11 +55,11 @@
     {                                                                                                                 \
         .name = "nz", .near = spk_key_blocks, .weight = 1                                                             \
     }
-#define SPK_PRODUCT_KEY_LAST                                                              \
-    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true, .strays = 3}, \
-        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class = true},         \
-    {                                                                                     \
-        .name = "items", .near = spk_key_items, .weight = 1, .moves = 4                   \
+#define SPK_PRODUCT_KEY_LAST                                                                             \
+    {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class_number = true, .step_tolerance = 3}, \
+        {.name = "ov", .near = spk_key_overlap, .weight = 0.5, .is_class_number = true},                 \
+    {                                                                                                    \
+        .name = "items", .near = spk_key_items, .weight = 1, .token_group = 4                            \
     }
 
 // clang-format on

@@ -100,7 +100,7 @@ bool spk_key_stride_b(const spk_problem *p, char *text, size_t size)
 /* A size that the pattern fixes. Patterns whose indices stay on the device are new ones at each step, often of other sizes. */
 static bool size_of(const spk_problem *p, int64_t size, int64_t *value)
 {
-    *value = p->pattern != NULL && p->pattern->direct ? spk_key_size(size) : size;
+    *value = p->pattern != NULL && p->pattern->device_only ? spk_key_size(size) : size;
     return true;
 }
 

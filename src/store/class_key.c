@@ -77,17 +77,17 @@ double spk_key_distance(const char *a, const char *b)
         if (read_field(&rest_a, row->name, &x) != read_field(&rest_b, row->name, &y))
             return INFINITY;
         if (x != y)
-            distance += row->weight * (row->is_class ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
+            distance += row->weight * (row->is_class_number ? fabs(x - y) : fabs(log2(x + 0.5) - log2(y + 0.5)));
     }
     return *rest_a == '\0' && *rest_b == '\0' ? distance : INFINITY;
 }
 
-/* The row of an exact field that moves, and where its number begins; NULL for another field. */
+/* The row of an exact field with a token_group, and where its number begins; NULL for another field. */
 static const spk_key_row *moving_exact(const spk_op *op, const char *field, const char **number)
 {
     for (const spk_key_row *row = op->key; row->name != NULL; row++) {
         const size_t length = strlen(row->name);
-        if (row->exact != NULL && row->moves != 0 && strncmp(field, row->name, length) == 0 && field[length] == '=') {
+        if (row->exact != NULL && row->token_group != 0 && strncmp(field, row->name, length) == 0 && field[length] == '=') {
             *number = field + length + 1;
             return row;
         }
@@ -150,13 +150,13 @@ double spk_key_size_distance(const char *a, const char *b)
             return INFINITY;
         if (x == y)
             continue;
-        if (fmax(x, y) <= row->strays && fabs(x - y) <= 1) {
-            distance += SPK_KEY_STRAY_WEIGHT;
+        if (fmax(x, y) <= row->step_tolerance && fabs(x - y) <= 1) {
+            distance += SPK_KEY_STEP_WEIGHT;
             continue;
         }
-        if (row->moves == 0 || (moved != 0 && moved != row->moves) || (!row->is_smooth && few_of(x) != few_of(y)))
+        if (row->token_group == 0 || (moved != 0 && moved != row->token_group) || (!row->is_smooth && few_of(x) != few_of(y)))
             return INFINITY;
-        moved = row->moves;
+        moved = row->token_group;
         distance += row->weight * fabs(log2(x + 0.5) - log2(y + 0.5));
     }
     return *rest_a == '\0' && *rest_b == '\0' && !layouts ? distance : INFINITY;
@@ -173,12 +173,12 @@ size_t spk_key_size_prefix(const char *key)
     return (size_t)(field - key);
 }
 
-/* What a field of another class says where it strays; NULL for another field. */
+/* What a field of another class says where it tolerates a step; NULL for another field. */
 static const char *straying_words(const spk_op *op, const char *own, const char *other)
 {
     const size_t length = strcspn(own, "=");
     for (const spk_key_row *row = op == NULL ? NULL : op->key; row != NULL && row->name != NULL; row++)
-        if (row->strays != 0 && strlen(row->name) == length && strncmp(row->name, own, length) == 0)
+        if (row->step_tolerance != 0 && strlen(row->name) == length && strncmp(row->name, own, length) == 0)
             return atoi(other + length + 1) < atoi(own + length + 1) ? "a pattern with more even rows" : "a pattern with less even rows";
     return NULL;
 }

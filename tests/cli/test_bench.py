@@ -99,16 +99,16 @@ class Bench(CliTest):
     def test_attention(self):
         """Sizes, heads and bands are options and keys; a problem of a result is one to tune."""
         line = ["--op", "attention", "--queries=40", "--keys=50", "--depth=16", "--depth-v=24", "--heads=4", "--heads-kv=2", "--causal", "--diagonal=bottom_right",
-                "--window-left=9", "--sinks=2", "--soft-cap", "--lse", "--dtype=bf16", "--budget=0.1", "--batch=2"]
+                "--window-left=9", "--sinks=2", "--use-softcap", "--lse", "--dtype=bf16", "--budget=0.1", "--batch=2"]
         result = self.bench("bench", *line)["results"][0]
         wanted = {"op": "attention", "queries": 40, "keys": 50, "depth": 16, "depth_v": 24, "dtype": "bf16", "batch": 2, "heads": 4, "heads_kv": 2, "causal": True,
-                  "diagonal": "bottom_right", "window_left": 9, "sinks": 2, "soft_cap": True, "lse": True}
+                  "diagonal": "bottom_right", "window_left": 9, "sinks": 2, "use_softcap": True, "lse": True}
         self.assertEqual({key: value for key, value in result["problem"].items() if key in wanted}, wanted)
         self.assertTrue({"attention_reference", "attention_portable"} <= {c["name"] for c in result["candidates"]})
         self.assertTrue(all(c["error"] <= c["tolerance"] for c in result["candidates"] if c["status"] == "ok"))
         self.write("list.json", json.dumps([result["problem"]]))
         self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
-        self.assertIn("attention of 40 queries on 50 keys, depth 16 and 24, 4 heads (heads_kv 2), causal, window_left 9, sinks 2, soft_cap, 2 of them",
+        self.assertIn("attention of 40 queries on 50 keys, depth 16 and 24, 4 heads (heads_kv 2), causal, window_left 9, sinks 2, use_softcap, 2 of them",
                       " ".join(self.cli("bench", *line).stdout.split()))
         for wrong, why in ((["--heads-kv=3"], "heads_kv = 3: it must divide heads = 4"), (["--window-right=2"], "window_right = 2: with causal it must be 0"),
                            (["--m=3"], "--m: attention has no such size"), (["--experts=3"], "--experts goes with --op spmm or sddmm"),

@@ -251,12 +251,15 @@ class Run(CliTest):
                 e = {j: math.exp(0.25 * sum(x * y for x, y in zip(row, k[j]))) for j in range(9) if seen(i, j)}
                 wanted.append([sum(w * v[j][c] for j, w in e.items()) / sum(e.values()) for c in range(3)])
             self.check_close(self.read_array(self.path("o.mtx")), wanted)
-        for more, why in ((["--softcap", "3"], "--softcap goes with --soft-cap"), (["--softcap", "1"], "--softcap goes with --soft-cap"),
-                          (["--soft-cap"], "--soft-cap goes with --softcap")):
-            self.assertIn(why, self.cli(*line, "-o", "o.mtx", *more, code=2).stderr)
+        said = self.cli(*line, "-o", "o.mtx", "--use-softcap", code=2).stderr
+        self.assertIn("unknown option --use-softcap", said)
+        self.assertIn("the number itself says it", said)
         self.assertIn("unknown option --key-lengths", self.cli(*line, "-o", "o.mtx", "--key-lengths", code=2).stderr)  # no file gives them
-        self.cli(*line, "--scale", "0.25", "--soft-cap", "--softcap", "2", "-o", "o.mtx")
+        self.cli(*line, "--scale", "0.25", "--softcap", "2", "-o", "o.mtx")
         row = [math.exp(2 * math.tanh(0.125 * sum(x * y for x, y in zip(q[0], other)))) for other in k]
+        self.check_close(self.read_array(self.path("o.mtx"))[:1], [[sum(w * v[j][c] for j, w in enumerate(row)) / sum(row) for c in range(3)]])
+        self.cli(*line, "--scale", "0.25", "--softcap", "0", "-o", "o.mtx")
+        row = [math.exp(0.25 * sum(x * y for x, y in zip(q[0], other))) for other in k]
         self.check_close(self.read_array(self.path("o.mtx"))[:1], [[sum(w * v[j][c] for j, w in enumerate(row)) / sum(row) for c in range(3)]])
 
     def test_gradients_of_attention(self):
@@ -476,7 +479,7 @@ class Cache(CliTest):
         for options, words in (
             ("--op gemm --m 8 --n 8 --k 8 --groups 2 --group-axis rows --budget 0.05", "gemm f32 m=8 n=8 k=8, batch of about 2, groups along rows"),
             (f"--op attention {attention} --dtype f16", "attention f16 queries=32 keys=16 depth=8"),
-            (f"--op attention {attention} --heads 4 --heads-kv 2 --causal --diagonal bottom_right --soft-cap", "keys=16 depth=8, 4 heads, 2 to one of K and V, causal, diagonal bottom right, soft cap"),
+            (f"--op attention {attention} --heads 4 --heads-kv 2 --causal --diagonal bottom_right --use-softcap", "keys=16 depth=8, 4 heads, 2 to one of K and V, causal, diagonal bottom right, soft cap"),
             (f"--op attention {attention} --window-left 8 --diagonal top_left --batch 3", "depth=8, batch of about 3, window of about 8, limit to the left"),
             (f"--op attention {attention} --block 8 --density 0.5 --lse", "depth=8 block 8, about 8 keys a query, LSE"),
             (f"--op attention_backward {attention} --depth-v 4", "attention_backward f32 queries=32 keys=16 depth=8 depth_v=4"),

@@ -60,7 +60,7 @@ static void check_query(const spk_attention *a, const mask *m, const setting *s,
         for (int64_t d = 0; d < a->depth; d++)
             score += (double)row[d] * other[d];
         score *= s->scale;
-        if (a->soft_cap)
+        if (a->use_softcap)
             score = s->softcap * tanh(score / s->softcap);
         sum += exp(score);
         for (int64_t c = 0; c < depth_v; c++) {

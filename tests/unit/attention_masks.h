@@ -76,7 +76,7 @@ static spk_attention draw_problem(void)
     a.depth_v = below(2) ? 1 + below(24) : 0;
     a.heads = a.heads_kv * (1 + below(3));
     a.want_lse = (int)below(2);
-    a.soft_cap = below(4) == 0;
+    a.use_softcap = below(4) == 0;
     const int64_t lists[] = {0, 1, a.heads_kv, a.heads};
     a.mask_heads = lists[below(4)];
     a.mask_items = below(2) ? a.batch : below(2);

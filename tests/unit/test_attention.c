@@ -42,7 +42,7 @@ static void computes_the_definition(void **state)
         a.heads_kv = a.heads;
         a.heads *= 1 + below(&rng, 3);
         a.want_lse = (int)below(&rng, 2);
-        a.soft_cap = below(&rng, 4) == 0;
+        a.use_softcap = below(&rng, 4) == 0;
         if (below(&rng, 4) > 0) {
             a.diagonal = (spk_diagonal)(1 + below(&rng, 2));
             a.causal = (int)below(&rng, 2);
@@ -121,7 +121,7 @@ static void pairs_compute_as_the_reference(void **state)
         a.heads = a.heads_kv * (1 + below(&rng, 2));
         if (a.heads * a.queries * (a.depth > a.depth_v ? a.depth : a.depth_v) > MOST)
             a.heads = a.heads_kv;
-        a.soft_cap = below(&rng, 4) == 0;
+        a.use_softcap = below(&rng, 4) == 0;
         a.diagonal = SPK_DIAGONAL_TOP_LEFT;
         a.causal = (int)below(&rng, 2);
         a.window_left = below(&rng, 2) * (1 + below(&rng, 90));

@@ -57,7 +57,7 @@ static double loss_of(const spk_attention *a, const mask *m, const setting *s, i
         for (int64_t d = 0; d < a->depth; d++)
             score += number(q, row + d) * number(k, other + d);
         score *= s->scale;
-        score = exp(a->soft_cap ? s->softcap * tanh(score / s->softcap) : score);
+        score = exp(a->use_softcap ? s->softcap * tanh(score / s->softcap) : score);
         sum += score;
         for (int64_t c = 0; c < depth_v; c++)
             along += score * number(v, value + c) * grad_o[out + c];
@@ -104,7 +104,7 @@ static spk_attention_backward backward_of(const spk_attention *a)
     spk_attention_backward b = {SPK_SIZED(spk_attention_backward)};
 #define TAKE(member) b.member = a->member
     TAKE(dtype), TAKE(queries), TAKE(keys), TAKE(depth), TAKE(depth_v), TAKE(batch), TAKE(heads), TAKE(heads_kv), TAKE(diagonal);
-    TAKE(causal), TAKE(window_left), TAKE(window_right), TAKE(sinks), TAKE(soft_cap), TAKE(mask_heads), TAKE(mask_items), TAKE(ldq);
+    TAKE(causal), TAKE(window_left), TAKE(window_right), TAKE(sinks), TAKE(use_softcap), TAKE(mask_heads), TAKE(mask_items), TAKE(ldq);
     TAKE(ldk), TAKE(ldv), TAKE(ldo), TAKE(head_stride_q), TAKE(head_stride_k), TAKE(head_stride_v), TAKE(head_stride_o);
     TAKE(sequences), TAKE(key_lengths), TAKE(tiles);
     b.ld_grad_o = a->ldo;

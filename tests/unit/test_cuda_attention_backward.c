@@ -73,7 +73,7 @@ static void what_it_takes(void **state)
                                                   .heads_kv = 2,
                                                   .diagonal = SPK_DIAGONAL_BOTTOM_RIGHT,
                                                   .causal = limits & 1,
-                                                  .soft_cap = limits >> 1};
+                                                  .use_softcap = limits >> 1};
             assert_int_equal(is_taken("attention_backward_sm80", NULL, &given, &why), cases[i].why == NULL);
             if (cases[i].why != NULL)
                 assert_non_null(strstr(why, cases[i].why));
@@ -119,8 +119,8 @@ static void every_array_that_is_read_counts(void **state)
             spk_args args = {0};
             for (size_t j = 0; j < sizeof read / sizeof read[0]; j++)
                 args.at[read[j]] = memory + (i == j ? 2 * shift : 0);
-            assert_int_equal(kernel->ops->takes(&bound, &args), shift == 0);
-            assert_int_equal(kernel->ops->takes(&narrow, &args), shift % 4 == 0);
+            assert_int_equal(kernel->ops->accepts(&bound, &args), shift == 0);
+            assert_int_equal(kernel->ops->accepts(&narrow, &args), shift % 4 == 0);
         }
 }
 
@@ -130,7 +130,7 @@ static void what_hopper_takes(void **state)
     static const struct {
         spk_dtype dtype;
         int64_t depth, depth_v, queries, ldq, sequences;
-        int soft_cap, side; /* of the mask's blocks; 0: there is none */
+        int use_softcap, side; /* of the mask's blocks; 0: there is none */
         const char *why;
     } cases[] = {{SPK_F16, 64, 0, 512, 0, 0, 0, 0, NULL},
                  {SPK_BF16, 128, 128, 500, 0, 0, 0, 0, NULL},
@@ -161,7 +161,7 @@ static void what_hopper_takes(void **state)
                                               .ldq = cases[i].ldq,
                                               .sequences = cases[i].sequences,
                                               .mask_heads = cases[i].side > 0,
-                                              .soft_cap = cases[i].soft_cap};
+                                              .use_softcap = cases[i].use_softcap};
         const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
                                          .rows = 512,
                                          .cols = 512,

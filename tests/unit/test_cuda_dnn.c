@@ -142,7 +142,7 @@ static void check(const spk_attention *a, uint64_t seed)
     for (int i = ATTENTION_Q; i <= ATTENTION_LSE; i++)
         args.at[i] = arrays[i] = draw(&rng, &p, i);
     args.workspace = workspace = malloc(bound.workspace_bytes);
-    assert_true(row()->ops->takes(&bound, &args));
+    assert_true(row()->ops->accepts(&bound, &args));
     for (int run = 0; run < 2; run++)
         assert_int_equal(spk_bound_run(&bound, &args, stream), SPK_OK);
     assert_ptr_equal(library()->stream, stream);
@@ -152,7 +152,7 @@ static void check(const spk_attention *a, uint64_t seed)
             for (int64_t query = 0; query < p.m; query++)
                 check_query(&p, arrays, scale, item, head, query);
     args.at[ATTENTION_V] = (char *)args.at[ATTENTION_V] + 8;
-    assert_false(row()->ops->takes(&bound, &args));
+    assert_false(row()->ops->accepts(&bound, &args));
     spk_unbind(&bound);
     assert_int_equal(library()->live, 0);
     free(workspace);
@@ -224,7 +224,7 @@ static void what_it_refuses_it_says(void **state)
     assert_null(refusal(&good));
     all[0].a.dtype = SPK_F32;
     all[1].a.depth = 20;
-    all[2].a.soft_cap = 1;
+    all[2].a.use_softcap = 1;
     all[3].a.window_left = 2, all[3].a.sinks = 1;
     all[4].a.ldk = 20;
     all[5].a.stride_v = SPK_STRIDE_SHARED;

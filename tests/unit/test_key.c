@@ -262,7 +262,7 @@ static void test_fresh_topologies(void **state)
             s.pattern.rows = s.problem.m = rows * 128;
             s.pattern.cols = s.problem.k = 64 * 4096;
             s.pattern.features.row_overlap = 1;
-            s.pattern.direct = direct;
+            s.pattern.device_only = direct;
             char *key = keys[direct][classes[direct]];
             key_of(&s, key);
             bool known = false;

@@ -30,9 +30,9 @@ static bool has(spk_known *known, const char *key, int expected)
     return spk_known_find(known, key, strlen(key), &value, sizeof value) && value == expected;
 }
 
-static void add(spk_known *known, const char *key, int value, spk_epoch since, bool passing)
+static void add(spk_known *known, const char *key, int value, spk_epoch since, bool until_write)
 {
-    spk_known_add(known, key, strlen(key), &value, sizeof value, since, passing);
+    spk_known_add(known, key, strlen(key), &value, sizeof value, since, until_write);
 }
 
 /* Each memory, by its row: time, a write and a refutation end what they should, and nothing else. */
@@ -52,15 +52,15 @@ static void ends_by_its_rule(void **unused)
         spk_known *known = made_of((spk_known_kind)m, NULL);
         const int until = rules[m].until;
         add(known, "kept", 1, spk_epoch_now(), false);
-        add(known, "passing", 2, spk_epoch_now(), true);
-        assert_true(has(known, "kept", 1) && has(known, "passing", 2) && !has(known, "kep", 1) && !has(known, "", 1));
+        add(known, "until_write", 2, spk_epoch_now(), true);
+        assert_true(has(known, "kept", 1) && has(known, "until_write", 2) && !has(known, "kep", 1) && !has(known, "", 1));
         spk_epoch_refuted();
         assert_int_equal(has(known, "kept", 1), !(until & SPK_UNTIL_REFUTED));
         add(known, "kept", 3, spk_epoch_now(), false);
-        add(known, "passing", 4, spk_epoch_now(), true);
+        add(known, "until_write", 4, spk_epoch_now(), true);
         spk_epoch_written();
         assert_int_equal(has(known, "kept", 3), !(until & SPK_UNTIL_WRITE));
-        assert_false(has(known, "passing", 4));
+        assert_false(has(known, "until_write", 4));
         add(known, "kept", 5, spk_epoch_now(), false);
         fake_clock_pass(1e6 * (rules[m].seconds > 0 ? rules[m].seconds : 1e6) - 10);
         assert_true(has(known, "kept", 5));

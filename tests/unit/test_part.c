@@ -106,7 +106,7 @@ static spk_attention draw_attention(spk_pattern **pattern)
     a.causal = (int)below(2);
     a.window_left = below(3) == 0 ? 1 + below(a.keys) : 0;
     a.sinks = a.window_left > 0 && below(2) ? below(9) : 0;
-    a.soft_cap = below(4) == 0;
+    a.use_softcap = below(4) == 0;
     if (below(4) == 0) { /* packed, or with lengths, or in pages */
         a.sequences = a.batch == 1 ? 1 + below(9) : 0;
         a.key_lengths = a.batch > 1;
@@ -124,9 +124,9 @@ static spk_attention draw_attention(spk_pattern **pattern)
     return a;
 }
 
-#define SAME(M)                                                                                                                   \
-    M(dtype), M(queries), M(keys), M(depth), M(depth_v), M(batch), M(heads), M(heads_kv), M(diagonal), M(causal), M(window_left), \
-        M(sinks), M(soft_cap), M(mask_heads), M(mask_items), M(ldq), M(ldk), M(ldv), M(ldo), M(head_stride_q), M(head_stride_k),  \
+#define SAME(M)                                                                                                                     \
+    M(dtype), M(queries), M(keys), M(depth), M(depth_v), M(batch), M(heads), M(heads_kv), M(diagonal), M(causal), M(window_left),   \
+        M(sinks), M(use_softcap), M(mask_heads), M(mask_items), M(ldq), M(ldk), M(ldv), M(ldo), M(head_stride_q), M(head_stride_k), \
         M(head_stride_v), M(head_stride_o), M(sequences), M(key_lengths), M(tiles)
 static spk_status draw_gradients(spk_pattern **pattern, spk_problem *problem)
 {

@@ -376,7 +376,7 @@ static void who_fails_is_followed_by_another(void **state)
 
 static atomic_int odd; /* the first choice takes no pointers */
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     (void)bound, (void)args;
     return atomic_load(&odd) == 0;
@@ -398,7 +398,7 @@ static void the_second_candidate_comes_when_wanted(void **state)
     spk_kernel_ops of_first = *table[0].ops;
     spk_kernel rows[4];
     memcpy(rows, table, sizeof rows);
-    of_first.takes = takes;
+    of_first.accepts = accepts;
     rows[0].ops = &of_first;
     context->table = rows;
     fakes[0].model_us = 10;

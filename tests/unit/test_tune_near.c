@@ -153,7 +153,7 @@ static void whose_evidence(void **state)
     choice = choose(&b);
     must_be(&choice, "nearest class, of n=23", "fake1");
     assert_false(choice.from_store);
-    assert_true(choice.passing && choice.lasting);
+    assert_true(choice.until_write && choice.stable);
     spk_report *report = NULL;
     assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
     assert_string_equal(report->origin, "nearest class, of n=23");
@@ -277,7 +277,7 @@ static void a_sibling_decides(void **state)
     choice = choose(&b);
     must_be(&choice, "nearest class, of n=23", "fake1");
     assert_int_equal(choice.params.v[0], 1);
-    assert_true(choice.lasting && !choice.from_store);
+    assert_true(choice.stable && !choice.from_store);
     assert_int_equal(fake_runs(), 0);
     spk_report *report = NULL;
     assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
@@ -371,7 +371,7 @@ static void a_bundle_decides(void **state)
     open_with_bundle(&b, file);
     spk_choice choice = choose(&b);
     must_be(&choice, "from the bundle of fake", "fake1");
-    assert_true(choice.from_store && choice.passing);
+    assert_true(choice.from_store && choice.until_write);
     set_size(&b, 64);
     choice = choose(&b);
     must_be(&choice, "nearest class, of n=23", "fake1");

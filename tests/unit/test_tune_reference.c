@@ -259,7 +259,7 @@ static void load_does_not_spread(void **state)
     spk_choice choice = choose(&b);
     assert_string_equal(spk_origin_words(choice.origin), "estimated: cost model");
     assert_string_equal(choice.kernel->name, "fake1");
-    assert_true(choice.passing && fake_runs() == 0);
+    assert_true(choice.until_write && fake_runs() == 0);
     assert_int_equal(spk_tune_explain(&b.tuner, &b.problem, &b.options, &report), SPK_OK);
     assert_string_equal(chosen_name(report), "fake1");
     assert_false(report->from_store);

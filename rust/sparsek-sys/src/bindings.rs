@@ -1261,7 +1261,7 @@ pub struct spk_attention {
     pub window_left: i64,
     pub window_right: i64,
     pub sinks: i64,
-    pub soft_cap: ::std::os::raw::c_int,
+    pub use_softcap: ::std::os::raw::c_int,
     pub want_lse: ::std::os::raw::c_int,
     pub mask_heads: i64,
     pub mask_items: i64,
@@ -1336,8 +1336,8 @@ const _: () = {
         "Offset of field: spk_attention::sinks",
     ][::std::mem::offset_of!(spk_attention, sinks) - 96usize];
     [
-        "Offset of field: spk_attention::soft_cap",
-    ][::std::mem::offset_of!(spk_attention, soft_cap) - 104usize];
+        "Offset of field: spk_attention::use_softcap",
+    ][::std::mem::offset_of!(spk_attention, use_softcap) - 104usize];
     [
         "Offset of field: spk_attention::want_lse",
     ][::std::mem::offset_of!(spk_attention, want_lse) - 108usize];
@@ -1511,7 +1511,7 @@ pub struct spk_attention_backward {
     pub window_left: i64,
     pub window_right: i64,
     pub sinks: i64,
-    pub soft_cap: ::std::os::raw::c_int,
+    pub use_softcap: ::std::os::raw::c_int,
     pub use_grad_lse: ::std::os::raw::c_int,
     pub mask_heads: i64,
     pub mask_items: i64,
@@ -1602,8 +1602,8 @@ const _: () = {
         "Offset of field: spk_attention_backward::sinks",
     ][::std::mem::offset_of!(spk_attention_backward, sinks) - 96usize];
     [
-        "Offset of field: spk_attention_backward::soft_cap",
-    ][::std::mem::offset_of!(spk_attention_backward, soft_cap) - 104usize];
+        "Offset of field: spk_attention_backward::use_softcap",
+    ][::std::mem::offset_of!(spk_attention_backward, use_softcap) - 104usize];
     [
         "Offset of field: spk_attention_backward::use_grad_lse",
     ][::std::mem::offset_of!(spk_attention_backward, use_grad_lse) - 108usize];

@@ -61,7 +61,7 @@ impl Case {
             problem = problem.diagonal(diagonal);
         }
         problem = if self.causal { problem.causal() } else { problem };
-        problem = if self.softcap != 0.0 { problem.soft_cap() } else { problem };
+        problem = if self.softcap != 0.0 { problem.use_softcap() } else { problem };
         if self.by_rows { problem.rows_of_heads() } else { problem }
     }
 

@@ -27,7 +27,7 @@ static void write(const spk_problem *p, void *given)
                                               .window_left = p->band.left,
                                               .window_right = p->band.right,
                                               .sinks = p->band.sinks,
-                                              .soft_cap = p->band.soft_cap,
+                                              .use_softcap = p->band.use_softcap,
                                               .want_lse = lse->dtype != SPK_DTYPE_DEFAULT,
                                               .mask_heads = p->lists.heads,
                                               .mask_items = p->lists.item_step > 0 ? p->batch : 0,

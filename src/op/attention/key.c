@@ -14,7 +14,7 @@ static bool key_lse(const spk_problem *p, char *text, size_t size)
 
 static bool key_cap(const spk_problem *p, char *text, size_t size)
 {
-    return spk_key_whole(text, size, p->band.soft_cap);
+    return spk_key_whole(text, size, p->band.use_softcap);
 }
 
 /* Whether there is a limit: to the left, to the right, sinks. */
@@ -131,22 +131,22 @@ const spk_key_row spk_attention_key[] = {{.name = "t", .exact = key_dtype},
                                          {.name = "lists", .exact = key_lists},
                                          {.name = "packing", .exact = key_packing},
                                          {.name = "tiles", .exact = key_tiles},
-                                         {.name = "al", .exact = key_alignment, .moves = 1},
+                                         {.name = "al", .exact = key_alignment, .token_group = 1},
                                          {.name = "batch", .exact = spk_key_batch},
                                          {.name = "finite", .exact = spk_key_finite},
                                          {.name = "cache", .exact = spk_key_cache},
                                          {.name = "d", .near = key_depth, .weight = 4},
                                          {.name = "dv", .near = key_depth_v, .weight = 4},
-                                         {.name = "q", .near = key_queries, .weight = 1, .moves = 1},
-                                         {.name = "kv", .near = key_keys, .weight = 1, .moves = 1},
+                                         {.name = "q", .near = key_queries, .weight = 1, .token_group = 1},
+                                         {.name = "kv", .near = key_keys, .weight = 1, .token_group = 1},
                                          {.name = "win", .near = key_window, .weight = 1},
                                          {.name = "br", .near = spk_key_block_rows, .weight = 4},
                                          {.name = "bc", .near = spk_key_block_cols, .weight = 4},
-                                         {.name = "seen", .near = key_seen, .weight = 1, .moves = 1},
-                                         {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class = true},
+                                         {.name = "seen", .near = key_seen, .weight = 1, .token_group = 1},
+                                         {.name = "rs", .near = spk_key_spread, .weight = 0.5, .is_class_number = true},
                                          {.name = "h", .near = key_heads, .weight = 1},
                                          {.name = "share", .near = key_sharing, .weight = 1},
-                                         {.name = "items", .near = spk_key_items, .weight = 1, .moves = 4},
-                                         {.name = "seqs", .near = key_sequences, .weight = 1, .moves = 1, .is_smooth = true},
+                                         {.name = "items", .near = spk_key_items, .weight = 1, .token_group = 4},
+                                         {.name = "seqs", .near = key_sequences, .weight = 1, .token_group = 1, .is_smooth = true},
                                          {.name = "page", .near = key_page, .weight = 1},
                                          {.name = NULL}};

@@ -120,7 +120,7 @@ static spk_status read_band(const spk_attention *a, spk_problem *p)
                          .right = a->causal != 0 ? 1 : a->window_right,
                          .sinks = a->sinks,
                          .diagonal = a->diagonal,
-                         .soft_cap = a->soft_cap != 0};
+                         .use_softcap = a->use_softcap != 0};
     const bool may_differ = a->queries != a->keys || a->sequences > 0 || a->key_lengths != 0;
     if ((p->band.left != 0 || p->band.right != 0) && a->diagonal == SPK_DIAGONAL_NONE && may_differ)
         return spk_fail(SPK_ERR_ARGUMENT,

@@ -43,7 +43,7 @@ static bool is_exact(const spk_problem *p, const spk_args *args, int64_t row_q, 
 spk_score spk_attention_score(const spk_problem *p, const spk_args *args, int64_t row_q, int64_t row_k, double tolerance)
 {
     const double scale = args->scalar[ATTENTION_SCALE], cap = args->scalar[ATTENTION_SOFTCAP], rounding = spk_attention_score_rounding(p);
-    const bool capped = p->band.soft_cap && cap != 0;
+    const bool capped = p->band.use_softcap && cap != 0;
     const double matters = 0x1p-10; /* a smaller part of a weight is not worth the search */
     long double sum = 0, size = 0;
     for (int64_t d = 0; d < p->k; d++) {

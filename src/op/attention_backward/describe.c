@@ -16,7 +16,7 @@ enum { GRADIENTS = sizeof gradients / sizeof *gradients };
 /* Members of both descriptions. */
 #define SHARED(M)                                                                                                                     \
     M(dtype), M(queries), M(keys), M(depth), M(depth_v), M(batch), M(heads), M(heads_kv), M(diagonal), M(causal), M(window_left),     \
-        M(window_right), M(sinks), M(soft_cap), M(mask_heads), M(mask_items), M(ldq), M(ldk), M(ldv), M(ldo), M(head_stride_q),       \
+        M(window_right), M(sinks), M(use_softcap), M(mask_heads), M(mask_items), M(ldq), M(ldk), M(ldv), M(ldo), M(head_stride_q),    \
         M(head_stride_k), M(head_stride_v), M(head_stride_o), M(head_stride_lse), M(stride_q), M(stride_k), M(stride_v), M(stride_o), \
         M(stride_lse), M(sequences), M(key_lengths), M(assume_finite), M(tiles)
 

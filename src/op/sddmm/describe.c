@@ -118,11 +118,11 @@ static const spk_operand_row operands[] = {
 static const spk_scalar_row scalars[] = SPK_PRODUCT_SCALARS(spk_sddmm_args);
 
 static const spk_key_row key[] = {SPK_PRODUCT_KEY_FIRST,
-                                  {.name = "la", .exact = spk_key_layout_a, .moves = 1},
-                                  {.name = "aa", .exact = spk_key_alignment_a, .moves = 1},
+                                  {.name = "la", .exact = spk_key_layout_a, .token_group = 1},
+                                  {.name = "aa", .exact = spk_key_alignment_a, .token_group = 1},
                                   SPK_PRODUCT_KEY_BATCH,
                                   {.name = "m", .near = spk_key_m, .weight = 1},
-                                  {.name = "k", .near = spk_key_k_class, .weight = 1, .moves = 1},
+                                  {.name = "k", .near = spk_key_k_class, .weight = 1, .token_group = 1},
                                   SPK_PRODUCT_KEY_BLOCKS,
                                   {.name = "n", .near = spk_key_n, .weight = 1},
                                   SPK_PRODUCT_KEY_LAST,

@@ -183,7 +183,7 @@ static const spk_key_row key[] = {SPK_PRODUCT_KEY_FIRST,
                                   {.name = "m", .near = spk_key_m, .weight = 1},
                                   {.name = "k", .near = spk_key_k, .weight = 1},
                                   SPK_PRODUCT_KEY_BLOCKS,
-                                  {.name = "n", .near = spk_key_n_class, .weight = 1, .moves = 1},
+                                  {.name = "n", .near = spk_key_n_class, .weight = 1, .token_group = 1},
                                   SPK_PRODUCT_KEY_LAST,
                                   {.name = NULL}};
 

@@ -304,7 +304,7 @@ static void choose_field(tuning *t)
         t->incumbent = -1;
     if (t->incumbent >= 0) {
         spk_evidence_lacks(t->stored, search->contenders, search->count);
-        search->contenders[t->incumbent].wanted = search->contenders[t->incumbent].sure = true;
+        search->contenders[t->incumbent].in_search = search->contenders[t->incumbent].always_in_search = true;
     }
     spk_decision decision;
     bool known = false;
@@ -313,7 +313,7 @@ static void choose_field(tuning *t)
         if (first >= 0)
             search->contenders[first].rank = -1;
         if (first >= 0)
-            search->contenders[first].sure = true;
+            search->contenders[first].always_in_search = true;
     }
 }
 
@@ -326,7 +326,7 @@ static void weigh_incumbent(tuning *t, spk_status status)
     const bool refuted = c->status == SPK_CANDIDATE_WRONG || c->status == SPK_CANDIDATE_FAILED;
     if (!refuted && (status == SPK_ERR_INTERRUPTED ||
                      (status == SPK_OK && t->search.provisional != SPK_PROVISIONAL_NO && before == SPK_PROVISIONAL_NO))) {
-        c->wanted = c->ran = false;
+        c->in_search = c->ran = false;
         t->search.chosen = t->incumbent;
     }
     if (t->search.provisional == SPK_PROVISIONAL_NO && before != SPK_PROVISIONAL_INTERRUPTED)
@@ -342,7 +342,7 @@ static spk_status run_search(tuning *t)
     spk_status status = spk_search_run(&t->search);
     if (status == SPK_ERR_NO_CANDIDATE && t->incumbent >= 0) { /* not even the incumbent: everyone, then */
         for (int i = 0; i < t->search.count; i++)
-            t->search.contenders[i].wanted = t->search.contenders[i].eligible;
+            t->search.contenders[i].in_search = t->search.contenders[i].eligible;
         t->incumbent = -1;
         status = spk_search_run(&t->search);
     }
@@ -477,9 +477,9 @@ done:
 
 /* How many threads run, where nothing is measured, is a matter of the moment; a pinned choice without a proof is told of, and proved where
  * that can be done by now. */
-static bool is_lasting(const spk_choice *choice)
+static bool is_stable(const spk_choice *choice)
 {
-    return choice->from_store || choice->lasting || (spk_serial_tunable(choice->kernel) < 0 && choice->origin != SPK_ORIGIN_UNPROVED);
+    return choice->from_store || choice->stable || (spk_serial_tunable(choice->kernel) < 0 && choice->origin != SPK_ORIGIN_UNPROVED);
 }
 
 spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, const spk_tune_options *options, spk_choice *choice)
@@ -500,7 +500,7 @@ spk_status spk_tune_choose(const spk_tuner *tuner, const spk_problem *problem, c
     }
     spk_tell_last_resort(tuner, problem, options, &made);
     *choice = made;
-    choice->lasting = found && is_lasting(&made);
+    choice->stable = found && is_stable(&made);
     return SPK_OK;
 }
 

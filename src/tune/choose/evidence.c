@@ -175,8 +175,8 @@ int spk_evidence_lacks(const spk_report *report, spk_contender *contenders, int 
     for (int i = 0; i < count; i++) {
         spk_contender *c = &contenders[i];
         const spk_evidence *e = c->eligible ? find(report, c, &next) : NULL;
-        c->wanted = c->eligible && (e == NULL || !settles(e));
-        lacking += c->wanted;
+        c->in_search = c->eligible && (e == NULL || !settles(e));
+        lacking += c->in_search;
     }
     return lacking;
 }
@@ -251,7 +251,7 @@ spk_status spk_evidence_write(spk_report *report, spk_contender *contenders, int
     int next = 0;
     for (int i = 0; i < count; i++) {
         spk_contender *c = &contenders[i];
-        const spk_evidence *old = stored != NULL && !c->wanted && !c->ran ? find(stored, c, &next) : NULL;
+        const spk_evidence *old = stored != NULL && !c->in_search && !c->ran ? find(stored, c, &next) : NULL;
         spk_evidence *entry = NULL;
         SPK_TRY(spk_report_add(report, c->kernel, &c->params, &entry));
         c->entry = (int)(entry - report->candidates);

@@ -26,7 +26,7 @@ static bool bind_remembered(const spk_tuner *tuner, const spk_problem *problem, 
 /* Of libraries none: they are only opened where they were chosen. What repacks values would have to be told of new ones too. */
 static bool suits(const spk_contender *c)
 {
-    return c->kernel->ops->takes == NULL && c->kernel->library == NULL && c->kernel->ops->update_values == NULL;
+    return c->kernel->ops->accepts == NULL && c->kernel->library == NULL && c->kernel->ops->update_values == NULL;
 }
 
 /* After a try the whole row is out. */

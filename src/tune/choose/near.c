@@ -227,7 +227,7 @@ static spk_status tell(const look *l, const spk_choice *choice, bool foreign)
 
 static spk_status from_bundle(const look *l, spk_store *bundle, const char *key, spk_choice *choice, bool *found)
 {
-    spk_choice made = {.origin = SPK_ORIGIN_BUNDLE, .from_store = true, .lasting = true, .passing = true};
+    spk_choice made = {.origin = SPK_ORIGIN_BUNDLE, .from_store = true, .stable = true, .until_write = true};
     SPK_TRY(take(l, bundle, key, 0, false, &made, found));
     if (!*found)
         return SPK_OK;
@@ -246,13 +246,13 @@ static spk_status from_sizes(const look *l, spk_store *store, const char *key, s
     for (int look_at = 0; status == SPK_OK && look_at < 2 * sizes->count && !*found; look_at++) {
         const bool sibling = look_at >= sizes->count;
         const int i = sibling ? look_at - sizes->count : look_at;
-        spk_choice made = {.origin = SPK_ORIGIN_NEAREST, .lasting = true, .passing = true};
+        spk_choice made = {.origin = SPK_ORIGIN_NEAREST, .stable = true, .until_write = true};
         status = take(l, store, sizes->key[i], sizes->distance[i], sibling, &made, found);
         if (status != SPK_OK || !*found)
             continue;
         spk_key_size_words(key, sizes->key[i], made.of, sizeof made.of);
         if (sizes->distance[i] > same_threads && spk_serial_tunable(made.kernel) >= 0) {
-            made.lasting = false; /* how many threads run is a matter of the moment */
+            made.stable = false; /* how many threads run is a matter of the moment */
             spk_choose_threads(l->tuner, l->problem, l->options, l->class, &made);
         }
         *choice = made;
@@ -270,7 +270,7 @@ static spk_status from_model(const look *l, spk_choice *choice, bool *found)
     if (may_measure && !l->aside->recent && !spk_is_busy(l->tuner))
         return SPK_OK;
     SPK_TRY(spk_choose_estimated(l->tuner, l->problem, l->options, l->class, choice));
-    choice->passing = true;
+    choice->until_write = true;
     *found = true;
     if (l->report == NULL)
         return SPK_OK;

@@ -37,7 +37,7 @@ static spk_status enter_choice(race *r, const char *text)
 static spk_status enter_choices(race *r)
 {
     for (int i = 0; i < r->search.count; i++)
-        r->search.contenders[i].wanted = false;
+        r->search.contenders[i].in_search = false;
     for (const char *at = r->options->choices; *at != '\0';) {
         char text[SPK_MAX_PARAMS_TEXT + 64];
         size_t length = strcspn(at, ";");
@@ -56,7 +56,7 @@ static int wanted_of_row(const spk_search *search, int row)
 {
     int count = 0;
     for (int i = 0; i < search->count; i++)
-        count += search->contenders[i].row == row && search->contenders[i].wanted;
+        count += search->contenders[i].row == row && search->contenders[i].in_search;
     return count;
 }
 
@@ -69,12 +69,12 @@ static void enter_rows(race *r)
         spk_contender *c = &r->search.contenders[i];
         const char *why = NULL;
         bool allowed = spk_kernel_allowed(c->kernel, c->kernel->kind == SPK_KIND_DENSE ? &unless_excluded : options, &why);
-        c->wanted = c->status != SPK_CANDIDATE_NOT_APPLICABLE && allowed && !c->for_load;
+        c->in_search = c->status != SPK_CANDIDATE_NOT_APPLICABLE && allowed && !c->for_load;
     }
     for (int i = 0; i < r->search.count; i++)
-        r->meets[i] = r->search.contenders[i].wanted && wanted_of_row(&r->search, r->search.contenders[i].row) == 1;
+        r->meets[i] = r->search.contenders[i].in_search && wanted_of_row(&r->search, r->search.contenders[i].row) == 1;
     for (int i = 0; i < r->search.count; i++)
-        r->search.contenders[i].wanted &= !r->meets[i];
+        r->search.contenders[i].in_search &= !r->meets[i];
 }
 
 spk_status spk_race_enter(race *r)

@@ -115,7 +115,7 @@ static int admit(race *r, spk_stage *stage, bool screened_here)
     const int count = gather_entrants(r, factor);
     for (int i = 0; i < count && !spk_interrupted(search->tuner); i++) {
         spk_contender *c = r->row[i];
-        c->wanted = true;
+        c->in_search = true;
         spk_search_progress(search, c, false);
         double run_us = c->full_us;
         if (!may_begin(r, c, expected_us(c, factor), rounds_us, eligible > 0)) {
@@ -192,8 +192,8 @@ spk_status spk_race_run(race *r)
     spk_stage *stage = NULL;
     int count = 0;
     for (int i = 0; i < search->count; i++) {
-        search->contenders[i].extra = r->meets[i];
-        search->contenders[i].sure = r->meets[i] && r->options->choices != NULL;
+        search->contenders[i].optional = r->meets[i];
+        search->contenders[i].always_in_search = r->meets[i] && r->options->choices != NULL;
     }
     spk_status status = spk_search_prepare(search);
     if (status == SPK_OK)

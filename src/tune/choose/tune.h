@@ -20,9 +20,9 @@ typedef struct spk_choice {
     const spk_kernel *kernel;
     spk_params params;
     bool from_store, pinned;
-    bool lasting;                     /* the same question has the same answer until a store is written to */
+    bool stable;                      /* the same question has the same answer until a store is written to */
     bool again;                       /* it is of a busy machine that is quiet by now: a trial in place may do better */
-    bool passing;                     /* the class has no evidence of its own: asked again when a store has been written to */
+    bool until_write;                 /* the class has no evidence of its own: asked again when a store has been written to */
     char proof[SPK_PROOF_NAME_BYTES]; /* "", or the name of its proof for this problem: while that stands, binding asks no further */
     uint64_t class;                   /* spk_class_hash of the class that it was looked up under; 0: of none */
     spk_origin origin;

@@ -97,12 +97,12 @@ typedef struct spk_contender {
     bool eligible;         /* may win here */
     bool for_load;         /* likewise, where other programs use the processors only */
     bool held_back;        /* a reference that another may run in place of: eligible where nothing else is left */
-    bool wanted;           /* takes part in this search */
+    bool in_search;        /* takes part in this search */
     bool ran;              /* something of it was measured in this search */
     bool alive;            /* still in the rounds */
     bool screened;         /* it has a time from the present stage */
-    bool sure;             /* takes part whatever the model makes of it */
-    bool extra;            /* may be tried beside those that are wanted */
+    bool always_in_search; /* takes part whatever the model makes of it */
+    bool optional;         /* may be tried beside those that are wanted */
     bool prepared, placed; /* prepare.c: the device has seen to it; it was to */
     bool left_out;         /* a run would take too long: its why says so */
     int rank;              /* order of screening before predicted time */

@@ -133,7 +133,7 @@ static void look_at(const spk_tuner *tuner, const spk_problem *problem, const sp
             c->for_load = true;
             why = why_for_load;
         }
-        c->wanted = c->eligible;
+        c->in_search = c->eligible;
         if (!c->eligible)
             c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
         else
@@ -224,7 +224,7 @@ static void hold_references_back(spk_contender *contenders, int count)
         spk_contender *c = &contenders[i];
         if (!c->eligible || c->kernel->kind != SPK_KIND_REFERENCE)
             continue;
-        c->eligible = c->wanted = false;
+        c->eligible = c->in_search = false;
         c->held_back = true;
         c->status = SPK_CANDIDATE_NOT_ELIGIBLE;
         snprintf(c->why, sizeof c->why, "%s", spk_why_held_back);
@@ -238,7 +238,7 @@ void spk_contenders_admit_for_load(spk_contender *contenders, int count)
         if (!c->for_load)
             continue;
         c->for_load = false;
-        c->eligible = c->wanted = true;
+        c->eligible = c->in_search = true;
         c->status = SPK_CANDIDATE_PRUNED;
         snprintf(c->why, sizeof c->why, "%s", why_untried);
     }
@@ -254,7 +254,7 @@ bool spk_contenders_readmit(spk_contender *contenders, int count)
         c->held_back = false;
         if (c->left_out || (c->status != SPK_CANDIDATE_NOT_ELIGIBLE && c->status != SPK_CANDIDATE_PRUNED)) /* found out already */
             continue;
-        any = c->eligible = c->wanted = true;
+        any = c->eligible = c->in_search = true;
         c->status = SPK_CANDIDATE_PRUNED;
         snprintf(c->why, sizeof c->why, "%s", why_untried);
     }

@@ -65,7 +65,7 @@ static spk_status prepare(spk_search *search, spk_contender **list, int count)
 
 static bool is_open(const spk_contender *c)
 {
-    return (c->wanted || c->extra) && !c->prepared && c->status != SPK_CANDIDATE_FAILED && c->status != SPK_CANDIDATE_NOT_APPLICABLE;
+    return (c->in_search || c->optional) && !c->prepared && c->status != SPK_CANDIDATE_FAILED && c->status != SPK_CANDIDATE_NOT_APPLICABLE;
 }
 
 static int by_prediction(const void *a, const void *b)
@@ -81,7 +81,7 @@ static int ahead_in_row(spk_contender **list, int at)
 {
     int ahead = 0;
     for (int i = 0; i < at; i++)
-        ahead += list[i]->row == list[at]->row && !list[i]->extra;
+        ahead += list[i]->row == list[at]->row && !list[i]->optional;
     return ahead;
 }
 
@@ -89,7 +89,7 @@ static int ahead_in_row(spk_contender **list, int at)
 static bool has_place(const spk_search *search, spk_contender **list, int at, double best_us)
 {
     const spk_contender *c = list[at];
-    if (c->sure || c->extra || search->exhaustive)
+    if (c->always_in_search || c->optional || search->exhaustive)
         return true;
     int ahead = ahead_in_row(list, at);
     if (search->by_row)
@@ -100,7 +100,7 @@ static bool has_place(const spk_search *search, spk_contender **list, int at, do
 static void leave_out(const spk_search *search, spk_contender *c, int others)
 {
     const char *deed = c->kernel->ops->build != NULL ? "compiled" : "tried";
-    c->wanted = false;
+    c->in_search = false;
     if (c->left_out)
         spk_snprintf(c->why, sizeof c->why, "not %s: one run is expected to take %.0f s", deed, 1e-6 * c->predicted_us);
     else
@@ -120,9 +120,10 @@ static int keep_promising(spk_search *search, spk_contender **list, int count)
     int in = 0, kept = 0; /* in: those that are wanted */
     double best_us = list[0]->predicted_us;
     for (int i = 0; i < count; i++) {
-        list[i]->left_out = !list[i]->sure && list[i]->predicted_us > longest_proof_us && list[i]->predicted_us > far_factor * best_us;
+        list[i]->left_out =
+            !list[i]->always_in_search && list[i]->predicted_us > longest_proof_us && list[i]->predicted_us > far_factor * best_us;
         list[i]->placed = !list[i]->left_out && has_place(search, list, i, best_us);
-        in += list[i]->placed && !list[i]->extra;
+        in += list[i]->placed && !list[i]->optional;
     }
     for (int i = 0; i < count && in < most_prepared(count) && !search->by_row; i++)
         if (!list[i]->placed && !list[i]->left_out) {

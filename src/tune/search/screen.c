@@ -455,7 +455,7 @@ spk_status spk_search_screen(spk_search *search, spk_contender **survivors, int 
 {
     screening s = {.search = search, .pool = survivors, .best_predicted_us = INFINITY, .end = look_end};
     for (int i = 0; i < search->count; i++)
-        if (search->contenders[i].wanted) {
+        if (search->contenders[i].in_search) {
             survivors[s.count++] = &search->contenders[i];
             s.best_predicted_us = fmin(s.best_predicted_us, search->contenders[i].predicted_us);
         }

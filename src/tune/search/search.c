@@ -118,7 +118,7 @@ static bool ended_early(const spk_search *search)
     if (search->by_row) /* one alone, whom the budget left less than the rounds that are usual at least */
         return search->chosen >= 0 && search->contenders[search->chosen].sample_count < search->least_rounds;
     for (int i = 0; i < search->count; i++)
-        rivals += search->contenders[i].wanted;
+        rivals += search->contenders[i].in_search;
     return rivals > 1 && search->chosen >= 0 && search->contenders[search->chosen].sample_count < FEW;
 }
 
@@ -170,7 +170,7 @@ bool spk_search_hopeless(const spk_search *search, spk_contender *c)
     const char *why = NULL;
     const bool named = options->only != NULL && options->only[0] != '\0' && spk_kernel_allowed(c->kernel, options, &why);
     const double best_us = best_time_us(search), most_us = options->budget_s > 0 ? hopeless_share * search->budget_us : hopeless_us;
-    if (search->all || c->sure || named || isinf(best_us) || c->predicted_us < no_chance * best_us ||
+    if (search->all || c->always_in_search || named || isinf(best_us) || c->predicted_us < no_chance * best_us ||
         spk_search_cost_us(search, c, c->predicted_us) <= most_us)
         return false;
     spk_snprintf(c->why, sizeof c->why, "it cannot win: one run is expected to take %.2g s at least, %.0f times the best",
@@ -350,12 +350,12 @@ static void enter_barred(spk_search *search)
         return;
     spk_tuner_table(search->tuner, &rows);
     for (int i = 0; i < search->count; i++)
-        if (search->contenders[i].wanted)
+        if (search->contenders[i].in_search)
             best_us = fmin(best_us, search->contenders[i].predicted_us);
     for (int row = 0; row < rows; row++) {
         const spk_contender *found = barred_of_row(search, row);
         if (found != NULL && found->predicted_us <= 2 * no_gain * best_us)
-            search->contenders[found - search->contenders].extra = true;
+            search->contenders[found - search->contenders].optional = true;
     }
 }
 
@@ -397,7 +397,7 @@ static void keep_what_there_is(spk_search *search)
 {
     for (int i = 0; i < search->count; i++) {
         spk_contender *c = &search->contenders[i];
-        if (!c->wanted || c->status != SPK_CANDIDATE_PRUNED)
+        if (!c->in_search || c->status != SPK_CANDIDATE_PRUNED)
             continue;
         if (c->median_us > 0 && (search->chosen < 0 || c->median_us < search->contenders[search->chosen].median_us))
             search->chosen = i;

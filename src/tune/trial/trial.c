@@ -41,7 +41,7 @@ static void add(spk_trial *t, spk_contender *c)
     for (; at > 0 && before(c, t->list[at - 1]); at--)
         t->list[at] = t->list[at - 1];
     t->list[at] = c;
-    c->wanted = true;
+    c->in_search = true;
     c->why[0] = '\0';
 }
 
@@ -87,7 +87,7 @@ static spk_contender *best_left(const spk_trial *t, const spk_kernel *kernel, bo
     spk_contender *best = NULL;
     for (int i = 0; i < t->search.count; i++) {
         spk_contender *c = &t->search.contenders[i];
-        if (!c->eligible || c->held_back || c->wanted || !may_run(t, c) || (kernel != NULL && c->kernel != kernel))
+        if (!c->eligible || c->held_back || c->in_search || !may_run(t, c) || (kernel != NULL && c->kernel != kernel))
             continue;
         if (kernel == NULL && of_row(t, c->kernel) >= MOST_OF_A_ROW)
             continue;
@@ -113,7 +113,7 @@ static void add_field(spk_trial *t)
 {
     for (int i = 0; i < t->search.count; i++) {
         spk_contender *c = &t->search.contenders[i];
-        c->wanted = false;
+        c->in_search = false;
         if (spk_trial_is_choice(c, &t->first) && t->wrong_first == NULL)
             add(t, c);
     }
@@ -417,7 +417,7 @@ static bool call_others(spk_trial *t)
     if (t->count == 0 && spk_contenders_readmit(t->search.contenders, t->search.count))
         for (int i = 0; i < t->search.count; i++) {
             spk_contender *c = &t->search.contenders[i];
-            if (c->wanted && c->eligible && !c->ran && may_run(t, c))
+            if (c->in_search && c->eligible && !c->ran && may_run(t, c))
                 add(t, c);
         }
     t->phase = PHASE_FIELD;

@@ -206,7 +206,7 @@ impl<'a, T: Element> AttentionArgs<'a, T> {
         self
     }
 
-    /// The bound of the scores, finite, for [`Attention::soft_cap`](crate::Attention::soft_cap); 0: none.
+    /// The bound of the scores, finite, for [`Attention::use_softcap`](crate::Attention::use_softcap); 0: none.
     ///
     /// ```
     /// # let (q, k, v, mut o) = ([1f32; 4], [1f32; 6], [1f32; 6], [0f32; 4]);

@@ -191,11 +191,11 @@ impl Attention {
     /// A score s becomes c tanh(s / c), c being that of [`AttentionArgs::softcap`].
     ///
     /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).soft_cap();
+    /// let problem = sparsek::Attention::new(8, 8, 8).use_softcap();
     /// # let _ = problem;
     /// ```
-    pub fn soft_cap(mut self) -> Self {
-        self.raw.soft_cap = 1;
+    pub fn use_softcap(mut self) -> Self {
+        self.raw.use_softcap = 1;
         self
     }
 

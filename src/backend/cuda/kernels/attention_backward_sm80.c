@@ -333,7 +333,7 @@ static spk_status bind(spk_bound *bound)
 /* ---- a run */
 
 /* cp.async reads from multiples of what it copies. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const spk_problem *p = &bound->problem;
     const int vector = tiles_of(p, &bound->params).c.vector;
@@ -389,8 +389,8 @@ const spk_kernel_ops attention_backward_sm80_ops = {.applicable = applicable,
                                                     .build = build,
                                                     .bind = bind,
                                                     .unbind = unbind,
-                                                    .takes = takes,
+                                                    .accepts = accepts,
                                                     .run = run,
                                                     .batched = true,
-                                                    .direct = true,
+                                                    .device_indices = true,
                                                     .source_hash = SPK_SOURCE_HASH};

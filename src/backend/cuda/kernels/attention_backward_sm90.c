@@ -72,9 +72,9 @@ static const char *problem_refusal(const spk_problem *p)
         return "there are no queries or no keys";
     if ((p->packing.sequences > 0 || p->packing.key_lengths != 0) && (p->pattern != NULL || p->band.sinks != 0))
         return "it takes no packed sequences and no lengths of keys beside a mask or sinks";
-    if (p->band.soft_cap)
+    if (p->band.use_softcap)
         return "it takes no soft cap";
-    if (p->pattern != NULL && p->pattern->direct)
+    if (p->pattern != NULL && p->pattern->device_only)
         return "the host must know the mask";
     if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
         return "it counts queries, keys and heads with 29 bits";
@@ -358,7 +358,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 }
 
 /* TMA reads from multiples of 16 bytes; so are lines of bits read. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const uintptr_t bits = bound->problem.lists.tiles > 0 ? (uintptr_t)args->at[ATTENTION_TILE_BITS] : 0;
     return (((uintptr_t)args->at[ATTENTION_Q] | (uintptr_t)args->at[ATTENTION_K] | (uintptr_t)args->at[ATTENTION_V] |
@@ -371,7 +371,7 @@ const spk_kernel_ops attention_backward_sm90_ops = {.applicable = applicable,
                                                     .build = build,
                                                     .bind = bind,
                                                     .unbind = unbind,
-                                                    .takes = takes,
+                                                    .accepts = accepts,
                                                     .run = run,
                                                     .batched = true,
                                                     .source_hash = SPK_SOURCE_HASH};

@@ -95,5 +95,5 @@ const spk_kernel_ops attention_simt_ops = {.applicable = applicable,
                                            .unbind = spk_attention_tiles_unbind,
                                            .run = spk_attention_tiles_run,
                                            .batched = true,
-                                           .direct = true,
+                                           .device_indices = true,
                                            .source_hash = SPK_SOURCE_HASH};

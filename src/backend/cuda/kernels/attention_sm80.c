@@ -116,7 +116,7 @@ static spk_status bind(spk_bound *bound)
 }
 
 /* cp.async reads from multiples of what it copies. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     return spk_attention_tiles_whole(&bound->problem, args, shape_of(&bound->problem, &bound->params).c.vector);
 }
@@ -126,8 +126,8 @@ const spk_kernel_ops attention_sm80_ops = {.applicable = applicable,
                                            .build = build,
                                            .bind = bind,
                                            .unbind = spk_attention_tiles_unbind,
-                                           .takes = takes,
+                                           .accepts = accepts,
                                            .run = spk_attention_tiles_run,
                                            .batched = true,
-                                           .direct = true,
+                                           .device_indices = true,
                                            .source_hash = SPK_SOURCE_HASH};

@@ -90,7 +90,7 @@ static attention_constants constants_of(const spk_problem *p, const spk_params *
                              .left = spk_cuda_attention_limit(p, p->band.left) != 0,
                              .right = spk_cuda_attention_limit(p, p->band.right) != 0,
                              .sinks = p->band.sinks != 0,
-                             .capped = p->band.soft_cap != 0,
+                             .capped = p->band.use_softcap != 0,
                              .want_lse = want_lse(p),
                              .split = TUNED(params, SPLIT) > 1,
                              .packed = p->packing.sequences > 0,
@@ -426,9 +426,9 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 }
 
 /* TMA reads from multiples of 16 bytes; a row's largest score is that of its largest product. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
-    const bool capped = bound->problem.band.soft_cap && args->scalar[ATTENTION_SOFTCAP] != 0;
+    const bool capped = bound->problem.band.use_softcap && args->scalar[ATTENTION_SOFTCAP] != 0;
     return (capped || args->scalar[ATTENTION_SCALE] >= 0) && (!capped || args->scalar[ATTENTION_SOFTCAP] > 0) &&
            (((uintptr_t)args->at[ATTENTION_Q] | (uintptr_t)args->at[ATTENTION_K] | (uintptr_t)args->at[ATTENTION_V]) & 15) == 0;
 }
@@ -438,8 +438,8 @@ const spk_kernel_ops attention_sm90_ops = {.applicable = applicable,
                                            .build = build,
                                            .bind = bind,
                                            .unbind = unbind,
-                                           .takes = takes,
+                                           .accepts = accepts,
                                            .run = run,
                                            .batched = true,
-                                           .direct = true,
+                                           .device_indices = true,
                                            .source_hash = SPK_SOURCE_HASH};

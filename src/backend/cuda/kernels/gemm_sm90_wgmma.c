@@ -508,7 +508,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
 }
 
 /* TMA reads from multiples of 16 bytes; a copy begins at one. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const state *made = bound->state;
     const bool swap = TUNED(&bound->params, SWAP) != 0;
@@ -521,7 +521,7 @@ const spk_kernel_ops gemm_sm90_wgmma_ops = {.applicable = applicable,
                                             .build = build,
                                             .bind = bind,
                                             .unbind = unbind,
-                                            .takes = takes,
+                                            .accepts = accepts,
                                             .run = run,
                                             .batched = true,
                                             .grouped = true,

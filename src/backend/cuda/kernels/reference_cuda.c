@@ -17,5 +17,5 @@ const spk_kernel_ops reference_cuda_ops = {.applicable = spk_reference_applicabl
                                            .unbind = spk_reference_unbind,
                                            .run = spk_reference_run,
                                            .batched = true,
-                                           .direct = true,
+                                           .device_indices = true,
                                            .source_hash = SPK_SOURCE_HASH};

@@ -90,5 +90,5 @@ const spk_kernel_ops reference_cuda_attention_ops = {.applicable = applicable,
                                                      .unbind = unbind,
                                                      .run = run,
                                                      .batched = true,
-                                                     .direct = true,
+                                                     .device_indices = true,
                                                      .source_hash = SPK_SOURCE_HASH};

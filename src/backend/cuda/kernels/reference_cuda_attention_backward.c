@@ -92,5 +92,5 @@ const spk_kernel_ops reference_cuda_attention_backward_ops = {.applicable = appl
                                                               .unbind = unbind,
                                                               .run = run,
                                                               .batched = true,
-                                                              .direct = true,
+                                                              .device_indices = true,
                                                               .source_hash = SPK_SOURCE_HASH};

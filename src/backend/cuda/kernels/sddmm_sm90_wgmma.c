@@ -195,7 +195,7 @@ static bool applicable(const spk_problem *problem, const spk_device *device, con
         *why = "windows side by side fill two windows' columns";
     else if (!beside && TUNED(params, EXTRA) > 0 && problem->pattern->block_rows % 128 == 0)
         *why = "both windows have the same columns";
-    else if (problem->pattern->direct &&
+    else if (problem->pattern->device_only &&
              (problem->pattern->block_rows % 128 != 0 || TUNED(params, HEIGHT) != 128 || TUNED(params, SHARE) > 1))
         *why = "without the indices on the host it takes tiles of 128 rows of one block row, each for itself";
     else if (TUNED(params, WIDTH) > 128 && problem->n <= 128)
@@ -331,7 +331,7 @@ static spk_status bind(spk_bound *bound)
     return status;
 }
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     return bound->problem.k == 0 || bound->view.nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
 }
@@ -396,8 +396,8 @@ const spk_kernel_ops sddmm_sm90_wgmma_ops = {.applicable = applicable,
                                              .build = build,
                                              .bind = bind,
                                              .unbind = unbind,
-                                             .takes = takes,
+                                             .accepts = accepts,
                                              .run = run,
                                              .batched = true,
-                                             .direct = true,
+                                             .device_indices = true,
                                              .source_hash = SPK_SOURCE_HASH};

@@ -134,7 +134,7 @@ static void build(const spk_problem *problem, const spk_device *device, const sp
 }
 
 /* They are read in pieces of up to 16 bytes. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     return bound->problem.pattern->nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
 }
@@ -153,8 +153,8 @@ const spk_kernel_ops spmm_cuda_rows_ops = {.applicable = applicable,
                                            .build = build,
                                            .bind = bind,
                                            .unbind = spk_gather_unbind,
-                                           .takes = takes,
+                                           .accepts = accepts,
                                            .run = spk_gather_run,
-                                           .direct = true,
+                                           .device_indices = true,
                                            .batched = true,
                                            .source_hash = SPK_SOURCE_HASH};

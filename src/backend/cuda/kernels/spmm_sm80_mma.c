@@ -50,6 +50,6 @@ const spk_kernel_ops spmm_sm80_mma_ops = {.applicable = applicable,
                                           .bind = bind,
                                           .unbind = spk_gather_unbind,
                                           .run = spk_gather_run,
-                                          .direct = true,
+                                          .device_indices = true,
                                           .batched = true,
                                           .source_hash = SPK_SOURCE_HASH};

@@ -252,6 +252,6 @@ const spk_kernel_ops spmm_sm90_groups_ops = {.applicable = applicable,
                                              .build = build,
                                              .bind = bind,
                                              .unbind = unbind,
-                                             .takes = spk_sm90_takes,
+                                             .accepts = spk_sm90_accepts,
                                              .run = run,
                                              .source_hash = SPK_SOURCE_HASH};

@@ -92,7 +92,7 @@ static bool split_applicable(const spk_problem *problem, const spk_device *devic
 {
     const tile_count count = count_tiles(problem, device, params, shape);
     const double share = (count.stages + SCHEDULE_TILE_COST * count.tiles) / count.slots, over = is_cut(params) ? 1.15 : 1.3;
-    if (problem->pattern->direct)
+    if (problem->pattern->device_only)
         *why = "it needs the indices on the host";
     else if (is_cut(params) && (TUNED(params, CONSUMERS) != 2 || TUNED(params, CTAS) != 1))
         *why = "a tile is cut only where two warpgroups have a multiprocessor for themselves";
@@ -229,7 +229,7 @@ static spk_status order_rows(const spk_bound *bound, state *made)
 {
     const spk_bsr_view *view = &bound->view;
     const int parts = made->shape.parts;
-    if (bound->problem.pattern->direct)
+    if (bound->problem.pattern->device_only)
         return SPK_OK;
     const turns_lists rows = {.columns = view->columns, .stride = 1, .rows = view->grid_rows, .offsets = view->offsets};
     const int64_t row_tiles = view->grid_rows * parts;
@@ -361,8 +361,8 @@ const spk_kernel_ops spmm_sm90_wgmma_ops = {.applicable = applicable,
                                             .build = build,
                                             .bind = bind,
                                             .unbind = unbind,
-                                            .takes = spk_sm90_takes,
+                                            .accepts = spk_sm90_accepts,
                                             .run = run,
                                             .batched = true,
-                                            .direct = true,
+                                            .device_indices = true,
                                             .source_hash = SPK_SOURCE_HASH};

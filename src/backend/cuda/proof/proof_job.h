@@ -36,7 +36,7 @@ typedef struct spk_proof_job {
     int32_t operation;                                           /* spk_operation */
     int32_t args_bytes;                                          /* of the struct of a run's arguments */
     int32_t static_operand;                                      /* the one that spk_plan_update_values takes; -1: none */
-    int32_t operand_count, scalar_count, unused_too;
+    int32_t operand_count, scalar_count, padding;
     union {
         char bytes[SPK_PROOF_STRUCT_BYTES];
         double aligned;

@@ -320,7 +320,7 @@ static bool aligned(const spk_bound *bound, const blocks_state *s, const spk_arg
     return !is_fast(&bound->problem) || all % FAST_ALIGNMENT == 0;
 }
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const blocks_state *s = bound->state;
     return aligned(bound, s, args) && spk_around_takes(bound, &s->around, args);
@@ -337,6 +337,6 @@ const spk_kernel_ops cublas_blocks_ops = {.applicable = applicable,
                                           .predict_us = predict_us,
                                           .bind = bind,
                                           .unbind = unbind,
-                                          .takes = takes,
+                                          .accepts = accepts,
                                           .run = run,
                                           .source_hash = SPK_SOURCE_HASH};

@@ -152,7 +152,7 @@ static spk_status bind(spk_bound *bound)
 
 /* ------------------------------------------------------------------------------------------------ running */
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const gemm_state *s = bound->state;
     return spk_around_takes(bound, &s->around, args);
@@ -188,7 +188,7 @@ const spk_kernel_ops cublas_gemm_ops = {.applicable = applicable,
                                         .predict_us = predict_us,
                                         .bind = bind,
                                         .unbind = unbind,
-                                        .takes = takes,
+                                        .accepts = accepts,
                                         .run = run,
                                         .batched = true,
                                         .source_hash = SPK_SOURCE_HASH};

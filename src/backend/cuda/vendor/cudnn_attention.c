@@ -39,7 +39,7 @@ static const char *band_refusal(const spk_problem *p)
         return "it takes no mask of blocks";
     if (p->packing.sequences > 0 || p->packing.key_lengths != 0 || p->packing.page_keys > 0)
         return "it takes no packed sequences, lengths of keys and pages";
-    if (p->band.sinks != 0 || p->band.soft_cap != 0)
+    if (p->band.sinks != 0 || p->band.use_softcap != 0)
         return "it has no sinks and no soft cap";
     if (p->m > p->n && (bottom || spk_cuda_attention_limit(p, p->band.left) > 0))
         return "windows, and a diagonal that ends at the last key, want no more queries than keys";
@@ -178,7 +178,7 @@ static spk_status bind(spk_bound *bound)
 /* ------------------------------------------------------------------------------------------------ running */
 
 /* Its plan is for arrays at 16 bytes; a row's largest score is taken for that of the largest product. */
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     uintptr_t all = 0;
     for (int i = ATTENTION_Q; i <= (want_lse(&bound->problem) ? ATTENTION_LSE : ATTENTION_O); i++)
@@ -213,7 +213,7 @@ const spk_kernel_ops cudnn_attention_ops = {.applicable = applicable,
                                             .predict_us = predict_us,
                                             .bind = bind,
                                             .unbind = unbind,
-                                            .takes = takes,
+                                            .accepts = accepts,
                                             .run = run,
                                             .batched = true,
                                             .source_hash = SPK_SOURCE_HASH};

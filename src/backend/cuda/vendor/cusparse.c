@@ -343,7 +343,7 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return multiply(bound, s, args, stream);
 }
 
-static bool takes(const spk_bound *bound, const spk_args *args)
+static bool accepts(const spk_bound *bound, const spk_args *args)
 {
     const sparse_state *s = bound->state;
     return spk_around_takes(bound, &s->around, args);
@@ -353,7 +353,7 @@ const spk_kernel_ops cusparse_bsr_ops = {.applicable = bsr_applicable,
                                          .predict_us = bsr_predict,
                                          .bind = bsr_bind,
                                          .unbind = unbind,
-                                         .takes = takes,
+                                         .accepts = accepts,
                                          .run = run,
                                          .source_hash = SPK_SOURCE_HASH};
 

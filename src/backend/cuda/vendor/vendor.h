@@ -64,7 +64,7 @@ static inline bool spk_vendor_alpha_vanishes(const spk_problem *problem, const s
     return problem->a.dtype == SPK_F64 ? args->alpha == 0 : (float)args->alpha == 0;
 }
 
-/* spk_kernel_ops.takes: libraries read nothing where alpha is 0, and would lose the NaN of 0 * inf that every kernel of ours gives. */
+/* spk_kernel_ops.accepts: libraries read nothing where alpha is 0, and would lose the NaN of 0 * inf that every kernel of ours gives. */
 bool spk_around_takes(const spk_bound *bound, const spk_around *around, const spk_args *args);
 /* acc -> D. Inside spk_cuda_enter. */
 spk_status spk_around_finish(const spk_bound *bound, const spk_around *around, const spk_args *args, const void *acc, CUstream stream);

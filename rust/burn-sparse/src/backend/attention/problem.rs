@@ -54,7 +54,7 @@ pub fn attention(
     made = made.batch(sizes.batch).heads(sizes.heads).heads_kv(sizes.heads_kv);
     made = made.window_left(given.window_left).window_right(given.window_right).sinks(given.sinks);
     made = if given.causal { made.causal() } else { made };
-    made = if given.softcap.is_some() { made.soft_cap() } else { made };
+    made = if given.softcap.is_some() { made.use_softcap() } else { made };
     if let Some(diagonal) = given.diagonal {
         made = made.diagonal(diagonal);
     }

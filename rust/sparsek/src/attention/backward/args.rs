@@ -155,7 +155,7 @@ impl<'a, T: Element> AttentionBackwardArgs<'a, T> {
         self
     }
 
-    /// The bound of the scores, as the attention had it, for [`Attention::soft_cap`](crate::Attention::soft_cap).
+    /// The bound of the scores, as the attention had it, for [`Attention::use_softcap`](crate::Attention::use_softcap).
     ///
     /// ```
     /// # let (one, mut q, mut k, mut v) = ([1f32], [0f32], [0f32], [0f32]);

@@ -144,7 +144,7 @@ impl AttentionBackward {
             return Err(Error::argument(format!("{pages}: K and V in pages have no gradients")));
         }
         copied! { forward => raw:
-            dtype queries keys depth depth_v batch heads heads_kv diagonal causal window_left window_right sinks soft_cap mask_heads
+            dtype queries keys depth depth_v batch heads heads_kv diagonal causal window_left window_right sinks use_softcap mask_heads
             mask_items ldq ldk ldv ldo head_stride_q head_stride_k head_stride_v head_stride_o head_stride_lse stride_q stride_k
             stride_v stride_o stride_lse sequences key_lengths tiles
         }

@@ -93,7 +93,7 @@ static inline double backward_cost(const spk_problem *p, const spk_device *devic
                  height = (double)cut.height < (double)p->m ? (double)cut.height : (double)p->m, tasks = (double)backward_tasks(p, tuned);
     const double multiplied = p->pairs * (double)(3 * p->k + 2 * p->depth_v) / lanes / machine.multiplies * (height < 6 ? 2 : 1.2);
     const double turned = p->pairs / (height > 0 ? height : 1) * (2 * (double)p->k + 1.2 * (double)p->depth_v) * 8 / lanes;
-    const double weighed = p->pairs * ((p->band.soft_cap ? 20 : 0) + 24.0 / lanes + 60.0 / tuned.tile.keys);
+    const double weighed = p->pairs * ((p->band.use_softcap ? 20 : 0) + 24.0 / lanes + 60.0 / tuned.tile.keys);
     const double summed = tasks * (double)backward_room_of(p, tuned).sums * 3 / lanes;
     return cost_finish(p, device, &machine, multiplied + turned + weighed + summed + tiles * 400, tasks, 1);
 }

@@ -57,7 +57,7 @@ static void add_key(const query *q, int64_t key, double *of_q, double *of_k, dou
     const spk_problem *p = q->problem;
     const double scale = q->args->scalar[ATTENTION_SCALE], cap = q->args->scalar[ATTENTION_SOFTCAP];
     double score = scale * dot(q, ATTENTION_Q, q->row, ATTENTION_K, q->row_kv + key), slope = 1;
-    if (p->band.soft_cap && cap != 0) {
+    if (p->band.use_softcap && cap != 0) {
         const double bent = tanh(score / cap);
         score = cap * bent;
         slope = 1 - bent * bent;

@@ -54,7 +54,7 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
 SPK_INLINE bool S(weigh)(const S(attention) *t, int64_t i, REAL *scores, REAL *gradients)
 {
     const double cap = t->args->scalar[ATTENTION_SOFTCAP];
-    const bool capped = t->problem->band.soft_cap && cap != 0;
+    const bool capped = t->problem->band.use_softcap && cap != 0;
     const REAL above = t->results.above[i], delta = t->results.delta[i];
     for (int64_t j = 0; capped && j < t->used; j++) {
         const double bent = tanh((double)scores[j] / cap);

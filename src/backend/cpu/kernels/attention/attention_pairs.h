@@ -13,7 +13,7 @@ SPK_INLINE int64_t S(pairs)(int64_t numbers)
 SPK_INLINE REAL S(scale_left)(const S(attention) *t)
 {
     const REAL scale = (REAL)t->args->scalar[ATTENTION_SCALE];
-    return t->problem->band.soft_cap || !(scale > 0) ? 1 : scale;
+    return t->problem->band.use_softcap || !(scale > 0) ? 1 : scale;
 }
 
 /* Rows of Q; the scale is the scores'. */

@@ -97,7 +97,7 @@ static inline double attention_cost(const spk_problem *p, const spk_device *devi
                  height = (double)cut.height < (double)p->m ? (double)cut.height : (double)p->m;
     const double multiplied = pairs * (double)(p->k + p->depth_v) / lanes / machine.multiplies * (height < 6 ? 2 : 1.15);
     const double turned = pairs / (height > 0 ? height : 1) * (1.2 * (double)p->k + 0.4 * (double)p->depth_v) * 8 / lanes;
-    const double weighed = pairs * ((p->band.soft_cap ? 20 + 14.0 / lanes : 14.0 / lanes) + 60.0 / tuned.keys);
+    const double weighed = pairs * ((p->band.use_softcap ? 20 + 14.0 / lanes : 14.0 / lanes) + 60.0 / tuned.keys);
     const double cycles = multiplied + turned + weighed + tiles * 300;
     return cost_finish(p, device, &machine, cycles, tiles, 1);
 }

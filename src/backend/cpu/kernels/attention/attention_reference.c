@@ -39,7 +39,7 @@ static double score(const query *q, int64_t key)
     for (int64_t d = 0; d < q->problem->k; d++)
         sum += get(q, ATTENTION_Q, q->row, d) * get(q, ATTENTION_K, q->row_kv + key, d);
     sum *= q->args->scalar[ATTENTION_SCALE];
-    return q->problem->band.soft_cap && cap != 0 ? cap * tanh(sum / cap) : sum;
+    return q->problem->band.use_softcap && cap != 0 ? cap * tanh(sum / cap) : sum;
 }
 
 static void compute(const query *q, double *scores, double *sums)

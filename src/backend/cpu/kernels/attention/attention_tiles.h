@@ -30,7 +30,7 @@ SPK_INLINE void S(cap)(const S(attention) *t, REAL *scores)
         T(store)(scores + j, T(load)(scores + j) * scale);
 #endif
     const double cap = t->args->scalar[ATTENTION_SOFTCAP];
-    for (int64_t j = 0; t->problem->band.soft_cap && cap != 0 && j < t->used; j++)
+    for (int64_t j = 0; t->problem->band.use_softcap && cap != 0 && j < t->used; j++)
         scores[j] = (REAL)(cap * tanh((double)scores[j] / cap));
 }
 

@@ -79,7 +79,7 @@ void spk_cuda_attention_fill(const spk_problem *p, const spk_args *args, attenti
     task->tile_numbers = index_of(p, args, ATTENTION_TILE_NUMBERS);
     task->tile_bits = (const unsigned *)index_of(p, args, ATTENTION_TILE_BITS);
     task->scale = args->scalar[ATTENTION_SCALE];
-    task->cap = p->band.soft_cap ? args->scalar[ATTENTION_SOFTCAP] : 0;
+    task->cap = p->band.use_softcap ? args->scalar[ATTENTION_SOFTCAP] : 0;
 }
 
 int spk_cuda_attention_shared_heads(const spk_problem *p)

@@ -36,7 +36,7 @@ void spk_cuda_attention_backward_fill(const spk_problem *p, const spk_args *args
     t->tile_numbers = array_of(p, args, ATTENTION_TILE_NUMBERS);
     t->tile_bits = array_of(p, args, ATTENTION_TILE_BITS);
     t->scale = args->scalar[ATTENTION_SCALE];
-    t->cap = p->band.soft_cap ? args->scalar[ATTENTION_SOFTCAP] : 0;
+    t->cap = p->band.use_softcap ? args->scalar[ATTENTION_SOFTCAP] : 0;
     task->grad_o = array_of(p, args, BACKWARD_GRAD_O);
     task->grad_lse = array_of(p, args, BACKWARD_GRAD_LSE);
     task->grad_q = array_of(p, args, BACKWARD_GRAD_Q);

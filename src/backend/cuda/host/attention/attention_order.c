@@ -25,7 +25,7 @@ static const double LONG_PART = 0.7;
 
 static bool lengths_known(const spk_problem *p)
 {
-    return p->packing.sequences == 0 && p->packing.key_lengths == 0 && (p->pattern == NULL || !p->pattern->direct);
+    return p->packing.sequences == 0 && p->packing.key_lengths == 0 && (p->pattern == NULL || !p->pattern->device_only);
 }
 
 /* Of all tiles together, on one processor. */

@@ -67,7 +67,7 @@ attention_tiles_shape spk_attention_tiles_of(const spk_problem *p, int rows, int
                                      .vector = vector_of(p, most_vector),
                                      .masked = p->pattern != NULL,
                                      .limited = limited,
-                                     .capped = p->band.soft_cap != 0,
+                                     .capped = p->band.use_softcap != 0,
                                      .want_lse = p->operand[ATTENTION_LSE].dtype != SPK_DTYPE_DEFAULT,
                                      .split = splits > 1,
                                      .scrub = (limited || ragged || packing->page_keys > 0 || tiled) && !p->assume_finite,

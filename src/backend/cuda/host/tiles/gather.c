@@ -143,7 +143,7 @@ bool spk_gather_applicable(const spk_problem *problem, const spk_device *device,
         *why = "D has more than 2^31 tiles";
     else if (s->c.teams * s->c.team_bytes > spk_gather_shared_limit(device))
         *why = "its tiles need more shared memory than the device has";
-    else if (s->adding != NULL && problem->pattern->direct)
+    else if (s->adding != NULL && problem->pattern->device_only)
         *why = "it needs the indices on the host";
     else if (s->adding != NULL && gather_longest_row(problem) < 2 * (double)gather_piece_blocks(problem, device, s))
         *why = "no row is long enough to be cut";
@@ -230,7 +230,7 @@ static spk_status gather_make_order(const spk_bound *bound, void **order)
     int *list = NULL;
     spk_status status = SPK_OK;
     int64_t longest = 0;
-    if (bound->problem.pattern->direct)
+    if (bound->problem.pattern->device_only)
         return SPK_OK;
     for (int64_t i = 0; i < view->grid_rows; i++)
         longest = view->offsets[i + 1] - view->offsets[i] > longest ? view->offsets[i + 1] - view->offsets[i] : longest;

@@ -156,7 +156,7 @@ static spk_status sm90_check_alignment(const spk_problem *problem, const spk_arg
     return SPK_OK;
 }
 
-bool spk_sm90_takes(const spk_bound *bound, const spk_args *args)
+bool spk_sm90_accepts(const spk_bound *bound, const spk_args *args)
 {
     return bound->problem.pattern->nnzb == 0 || (((uintptr_t)args->a | (uintptr_t)args->b) & 15) == 0;
 }

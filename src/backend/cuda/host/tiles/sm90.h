@@ -35,8 +35,8 @@ spk_tensor_map_desc spk_sm90_map_d(const spk_problem *problem, void *d, int piec
  * ours. */
 bool spk_sm90_d_direct(const spk_problem *problem, const void *d);
 
-/* spk_kernel_ops.takes */
-bool spk_sm90_takes(const spk_bound *bound, const spk_args *args);
+/* spk_kernel_ops.accepts */
+bool spk_sm90_accepts(const spk_bound *bound, const spk_args *args);
 
 /* The three maps of a run. Those that the kernel will not use (no blocks; D stored directly) are left as they are. */
 spk_status spk_sm90_maps(const spk_bound *bound, const spk_args *args, const spk_tensor_map_desc *a, const spk_tensor_map_desc *b,
