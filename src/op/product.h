@@ -8,13 +8,8 @@
 // clang-format off: it takes the braces of a table's rows for blocks
 
 /* Rows of the table of operands: the values that the epilogue takes and gives lie like D. */
-#define SPK_PRODUCT_D(args, extents_)                      \
-    [SPK_D] = {.name = "d",                                \
-               .title = "D",                               \
-               .extents = extents_,                        \
-               .role = SPK_ROLE_OUT,                       \
-               .may_be = 1u << SPK_C | 1u << SPK_RESIDUAL, \
-               .place = offsetof(args, d)}
+#define SPK_PRODUCT_D(args, extents_, may_be_) \
+    [SPK_D] = {.name = "d", .title = "D", .extents = extents_, .role = SPK_ROLE_OUT, .may_be = may_be_, .place = offsetof(args, d)}
 #define SPK_PRODUCT_C(args, extents_) \
     [SPK_C] = {.name = "c", .title = "C", .extents = extents_, .role = SPK_ROLE_IN_SCALED, .scalar = 1, .place = offsetof(args, c)}
 

@@ -90,6 +90,18 @@ static void check_field(const spk_operation_info *op, const spk_field_info *f)
         assert_int_equal(words_of(f->help), words_of(f->option));
 }
 
+/* What an output may be lies as it does. */
+static void check_may_be(const spk_operation_info *op, const spk_operand_info *output)
+{
+    for (int i = 0; i < 64; i++)
+        if (output->may_be >> i & 1) {
+            spk_operand_info o = {SPK_SIZED(spk_operand_info)};
+            ok(spk_operation_get_operand(op->operation, i, &o));
+            assert_int_equal(output->role, SPK_ROLE_OUT);
+            assert_string_equal(o.extents, output->extents);
+        }
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -119,6 +131,7 @@ static void test_tables(void **state)
             assert_true(o.scalar < op.scalar_count);
             assert_true(!o.is_values || op.takes_pattern);
             packed = packed || o.may_be_static;
+            check_may_be(&op, &o);
         }
         assert_int_equal(fixed, packed);
         for (int i = 0; i < op.scalar_count; i++) {

@@ -1,5 +1,6 @@
 //! How many elements an operand spans, so that no slice is shorter.
 use crate::error::{Error, Result};
+use crate::operands::Needed;
 use crate::sys;
 
 /// A strided dense operand as the library reads it.
@@ -75,6 +76,21 @@ pub(crate) fn items(item: i64, stride: i64, batch: i64) -> Option<usize> {
     }
     let all = stride.checked_mul(batch.max(1) - 1)?.checked_add(item)?;
     usize::try_from(all).ok()
+}
+
+/// Scale factors of `items` matrices of rows x cols, of which each has its own; of `blocks` stored blocks where each has one.
+pub(crate) fn factors(scale: sys::spk_scale, [rows, cols]: [i64; 2], blocks: i64, items: i64) -> Needed {
+    let along = |size: i64, tile: i64| match tile {
+        sys::SPK_SCALE_ALL => i64::from(size > 0),
+        _ if tile < 1 => 0, // the library refuses it
+        _ => size / tile + i64::from(size % tile != 0),
+    };
+    let of_item = match scale.rows {
+        sys::SPK_SCALE_BLOCK => Some(blocks),
+        _ => along(rows, scale.rows).checked_mul(along(cols, scale.cols)),
+    };
+    let all = of_item.and_then(|of_item| of_item.checked_mul(items.max(1)));
+    Needed::when(scale.rows != 0 || scale.cols != 0, all.and_then(|all| usize::try_from(all).ok()))
 }
 
 /// Refuses a slice that is too short.

@@ -42,10 +42,8 @@
 //!
 //! `rayon`: `ContextBuilder::rayon` runs kernels on the threads of a pool. Where the C library comes from is told by [`sys`].
 
-#[macro_use]
-mod macros;
-
 mod attention;
+mod call;
 mod context;
 mod device_buffer;
 mod error;
@@ -78,7 +76,9 @@ pub use sddmm::{Sddmm, SddmmArgs, SddmmPlan, SddmmPointers};
 pub use sparsek_sys as sys;
 pub use spmm::{Spmm, SpmmArgs, SpmmPlan, SpmmPointers};
 pub use tune::{Cancel, Race, TuneOptions, Tuning};
-pub use types::{Activation, Bias, Dtype, Element, Index, Layout, Product, version, version_number};
+pub use types::{
+    Activation, Bias, Dtype, Element, F8E4M3, F8E5M2, Index, Layout, Product, Scale, version, version_number,
+};
 
 /// The README's program compiles and runs.
 #[cfg(doctest)]

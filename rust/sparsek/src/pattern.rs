@@ -334,6 +334,10 @@ impl Pattern {
         (self.inner.rows, self.inner.cols)
     }
 
+    pub(crate) fn nnzb_i64(&self) -> i64 {
+        self.inner.nnzb
+    }
+
     pub(crate) fn values_i64(&self) -> i64 {
         // A pattern exists only where this is a size, of at most 2^62 bytes.
         self.inner.nnzb.saturating_mul(self.inner.block_rows).saturating_mul(self.inner.block_cols)

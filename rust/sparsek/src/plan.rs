@@ -5,7 +5,8 @@ use crate::pattern::Pattern;
 use crate::sys;
 use crate::types::sized;
 use serde::{Deserialize, Serialize};
-use std::ptr::NonNull;
+use std::ffi::c_void;
+use std::ptr::{self, NonNull};
 
 /// The kernel of a plan.
 ///
@@ -77,6 +78,15 @@ impl RawPlan {
 
     pub fn raw(&self) -> *mut sys::spk_plan {
         self.raw.as_ptr()
+    }
+
+    /// # Safety
+    /// `Args` is the struct of the operation's arguments. Its pointers are to as many elements as the problem has, on the context's
+    /// device; nobody else uses what is written; the stream is one of that device.
+    #[inline]
+    pub unsafe fn run<Args>(&self, args: &Args, stream: *mut c_void) -> Result<()> {
+        // SAFETY: as the caller promises.
+        self.context.check(unsafe { sys::spk_plan_run(self.raw(), ptr::from_ref(args).cast(), stream) })
     }
 
     pub fn choice(&self) -> String {

@@ -10,6 +10,8 @@ mod sealed {
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}
     impl Sealed for i8 {}
+    impl Sealed for super::F8E4M3 {}
+    impl Sealed for super::F8E5M2 {}
     impl Sealed for i32 {}
     impl Sealed for i64 {}
 }
@@ -32,10 +34,9 @@ pub enum Dtype {
     F16,
     /// bfloat16
     Bf16,
-    /// float8 with three bits behind the point and no infinity (OFP8's E4M3). No [`Element`] has it: a matrix of it is
-    /// read after [`Matrix::cast`](crate::Matrix::cast).
+    /// float8 with three bits behind the point and no infinity (OFP8's E4M3): [`struct@F8E4M3`].
     F8E4M3,
-    /// float8 with two bits behind the point (OFP8's E5M2); likewise.
+    /// float8 with two bits behind the point (OFP8's E5M2): [`struct@F8E5M2`].
     F8E5M2,
     /// int8
     I8,
@@ -61,8 +62,65 @@ impl Dtype {
     }
 }
 
-/// A type of matrix elements: `f32`, `f64`, [`half::f16`], [`half::bf16`]; and `i8`, of which a
-/// [`Matrix`](crate::Matrix) may be, but no [`Product`].
+macro_rules! eight_bits {
+    ($(#[$doc:meta])+ $name:ident) => {
+        $(#[$doc])+
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+        #[repr(transparent)]
+        pub struct $name(u8);
+
+        impl $name {
+            /// The number with these bits.
+            ///
+            /// ```
+            #[doc = concat!("assert_eq!(sparsek::", stringify!($name), "::from_bits(0x38).to_bits(), 0x38);")]
+            /// ```
+            pub const fn from_bits(bits: u8) -> Self {
+                Self(bits)
+            }
+
+            /// Its bits.
+            ///
+            /// ```
+            #[doc = concat!("assert_eq!(sparsek::", stringify!($name), "::default().to_bits(), 0);")]
+            /// ```
+            pub const fn to_bits(self) -> u8 {
+                self.0
+            }
+        }
+
+        impl Element for $name {
+            const DTYPE: Dtype = Dtype::$name;
+            type Sum = f32;
+        }
+        impl Product<f32> for $name {}
+        impl Product<f16> for $name {}
+        impl Product<bf16> for $name {}
+    };
+}
+
+eight_bits! {
+    /// A float of a sign, four bits of exponent and three behind the point: OFP8's E4M3, up to 448, without infinity. It is its bits: two
+    /// are equal where these are, and [`Matrix::cast`](crate::Matrix::cast) makes some of other numbers.
+    ///
+    /// ```
+    /// let one = sparsek::F8E4M3::from_bits(0x38);
+    /// # let _ = one;
+    /// ```
+    F8E4M3
+}
+eight_bits! {
+    /// A float of a sign, five bits of exponent and two behind the point: OFP8's E5M2, up to 57344. It is its bits, as
+    /// [`struct@F8E4M3`] is.
+    ///
+    /// ```
+    /// let one = sparsek::F8E5M2::from_bits(0x3c);
+    /// # let _ = one;
+    /// ```
+    F8E5M2
+}
+
+/// A type of matrix elements: `f32`, `f64`, [`half::f16`], [`half::bf16`], and of eight bits [`struct@F8E4M3`], [`struct@F8E5M2`] and `i8`.
 ///
 /// ```
 /// fn bytes<T: sparsek::Element>() -> usize {
@@ -97,13 +155,14 @@ impl Element for i8 {
     type Sum = f32;
 }
 
-/// Element types whose products may be written as `D`: each as itself, 16-bit ones as `f32`, too. Not `i8`: what
-/// multiplies eight-bit elements, and their scale factors, is in [`sys`] alone.
+/// Element types whose products may be written as `D`: each as itself, 16-bit ones as `f32`, too; those of eight bits as `f32`,
+/// [`half::f16`] and [`half::bf16`], and [`Scale`] says what their scale factors cover.
 ///
 /// ```
 /// fn products<A: sparsek::Product<D>, D: sparsek::Element>() {}
 /// products::<half::f16, half::f16>();
 /// products::<half::f16, f32>();
+/// products::<i8, f32>();
 /// ```
 ///
 /// ```compile_fail
@@ -113,7 +172,7 @@ impl Element for i8 {
 ///
 /// ```compile_fail
 /// # fn products<A: sparsek::Product<D>, D: sparsek::Element>() {}
-/// products::<i8, f32>();
+/// products::<i8, i8>();
 /// ```
 pub trait Product<D: Element>: Element {}
 impl Product<f32> for f32 {}
@@ -122,6 +181,52 @@ impl Product<f16> for f16 {}
 impl Product<f32> for f16 {}
 impl Product<bf16> for bf16 {}
 impl Product<f32> for bf16 {}
+impl Product<f32> for i8 {}
+impl Product<f16> for i8 {}
+impl Product<bf16> for i8 {}
+
+/// The tile of a matrix that one scale factor covers, for matrices of eight-bit elements: each element stands for itself times the
+/// factor that covers it. Tiles are of A or B as the product takes them, after a transposition of A; one that the edge cuts has a factor
+/// of its own.
+///
+/// ```
+/// # use sparsek::{Context, Gemm, GemmArgs, Scale, TuneOptions};
+/// # let context = Context::builder().store_in_memory().build()?;
+/// // A is [[100, 0], [1, 1]], its rows times 0.5 and 3; B is [[2], [4]] times 10.
+/// let problem = Gemm::new(2, 1, 2).scale_a(Scale::PerRow).scale_b(Scale::Whole);
+/// let mut d = [0f32; 2];
+/// let args = GemmArgs::new(&[100i8, 0, 1, 1], &[2, 4], &mut d).scale_a(&[0.5, 3.0]).scale_b(&[10.0]);
+/// context.gemm(&problem, args, &TuneOptions::new().estimate())?;
+/// assert_eq!(d, [1000., 180.]);
+/// # Ok::<(), sparsek::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scale {
+    /// One factor for the whole matrix.
+    Whole,
+    /// One for each row.
+    PerRow,
+    /// One for each column.
+    PerCol,
+    /// One for each tile of so many rows and columns.
+    Tile(usize, usize),
+    /// One for each stored block, of the sparse A of [`Spmm`](crate::Spmm) alone.
+    PerBlock,
+}
+
+impl Scale {
+    pub(crate) fn raw(self) -> sys::spk_scale {
+        let (rows, cols) = match self {
+            Scale::Whole => (sys::SPK_SCALE_ALL, sys::SPK_SCALE_ALL),
+            Scale::PerRow => (1, sys::SPK_SCALE_ALL),
+            Scale::PerCol => (sys::SPK_SCALE_ALL, 1),
+            Scale::Tile(rows, cols) => (size(rows), size(cols)),
+            Scale::PerBlock => (sys::SPK_SCALE_BLOCK, sys::SPK_SCALE_BLOCK),
+        };
+        sys::spk_scale { rows, cols }
+    }
+}
 
 /// A type of indices: `i32` and `i64`.
 ///
@@ -178,6 +283,15 @@ pub enum Bias {
     PerRow,
     /// One value for each column of the product.
     PerCol,
+}
+
+impl Bias {
+    pub(crate) fn raw(self) -> sys::spk_bias {
+        match self {
+            Bias::PerRow => sys::SPK_BIAS_PER_ROW,
+            Bias::PerCol => sys::SPK_BIAS_PER_COL,
+        }
+    }
 }
 
 /// What is applied to each element of the product.

@@ -111,7 +111,7 @@ static const spk_operand_row operands[] = {
     [SPK_A] = {.name = "x", .title = "X", .extents = "m x k", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, x)},
     [SPK_B] = {.name = "y", .title = "Y", .extents = "k x n", .role = SPK_ROLE_IN, .place = offsetof(spk_sddmm_args, y)},
     SPK_PRODUCT_C(spk_sddmm_args, SPK_EXTENTS_VALUES),
-    SPK_PRODUCT_D(spk_sddmm_args, SPK_EXTENTS_VALUES),
+    SPK_PRODUCT_D(spk_sddmm_args, SPK_EXTENTS_VALUES, 1u << SPK_C),
     SPK_PRODUCT_SCALES(spk_sddmm_args, SPK_D + 1, x, y),
 };
 

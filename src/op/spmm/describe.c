@@ -169,7 +169,7 @@ static const spk_operand_row operands[] = {
                .may_be_static = true},
     [SPK_B] = {.name = "b", .title = "B", .extents = "k x n", .role = SPK_ROLE_IN, .place = PLACE(b)},
     SPK_PRODUCT_C(spk_spmm_args, "m x n"),
-    SPK_PRODUCT_D(spk_spmm_args, "m x n"),
+    SPK_PRODUCT_D(spk_spmm_args, "m x n", 1u << SPK_C | 1u << SPK_RESIDUAL),
     [SPK_BIAS] = {.name = "bias", .title = "bias", .extents = "1 x m, or 1 x n", .role = SPK_ROLE_IN, .place = PLACE(bias)},
     [SPK_RESIDUAL] = {.name = "residual", .title = "residual", .extents = "m x n", .role = SPK_ROLE_IN, .place = PLACE(residual)},
     [SPK_PREACT] = {.name = "preact", .title = "preact", .extents = "m x n", .role = SPK_ROLE_OUT, .place = PLACE(preact)},

@@ -1,21 +1,18 @@
 //! Attention: softmax(scale Q K^T) V over the keys that each query sees, and its gradients.
-mod args;
 mod backward;
-mod calls;
-mod plan;
-mod pointers;
+mod extents;
+#[rustfmt::skip]
+mod generated;
 
-pub use args::AttentionArgs;
 pub use backward::{AttentionBackward, AttentionBackwardArgs, AttentionBackwardPlan, AttentionBackwardPointers};
-pub use plan::AttentionPlan;
-pub use pointers::AttentionPointers;
+pub use generated::{AttentionArgs, AttentionPlan, AttentionPointers};
 
+use crate::call::Question;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::pattern::Pattern;
 use crate::sys;
 use crate::types::{Element, size, sized};
-use std::ptr;
 
 /// Which key stands beside which query, where there are not as many of both, see [`Attention::diagonal`].
 ///
@@ -123,55 +120,6 @@ impl Attention {
         Attention { raw, rows_of_heads: false, mask: None }
     }
 
-    setters! { Attention("8, 8, 8"):
-        /// Columns of V and O; 0: as many as Q and K have.
-        depth_v(depth: usize) depth_v = size(depth);
-        /// Items, each with arrays of its own.
-        batch(items: usize) batch = size(items);
-        /// Heads of Q and O in an item.
-        heads(heads: usize) heads = size(heads);
-        /// Heads of K and V in an item; they divide those of Q: head h of Q goes with head h / (heads / heads_kv). 0: as many as Q has.
-        heads_kv(heads: usize) heads_kv = size(heads);
-        /// Which key stands beside which query. Causality and windows want it where queries and keys are not as many.
-        diagonal(diagonal: Diagonal) diagonal = diagonal.raw();
-        /// A query sees so many keys up to the one beside it, which counts; 0: no limit.
-        window_left(keys: usize) window_left = size(keys);
-        /// A query sees so many keys from the one beside it on, which counts; 0: no limit. Not with [`Attention::causal`].
-        window_right(keys: usize) window_right = size(keys);
-        /// So many first keys are seen whatever [`Attention::window_left`], which must be given, says; all else holds for them, too.
-        sinks(keys: usize) sinks = size(keys);
-        /// From row to row of Q; 0: tight.
-        ldq(ld: usize) ldq = size(ld);
-        /// From row to row of K; 0: tight.
-        ldk(ld: usize) ldk = size(ld);
-        /// From row to row of V; 0: tight.
-        ldv(ld: usize) ldv = size(ld);
-        /// From row to row of O; 0: tight.
-        ldo(ld: usize) ldo = size(ld);
-        /// From head to head of Q; 0: tight, which is one after the other.
-        head_stride_q(stride: usize) head_stride_q = size(stride);
-        /// From head to head of K; 0: tight.
-        head_stride_k(stride: usize) head_stride_k = size(stride);
-        /// From head to head of V; 0: tight.
-        head_stride_v(stride: usize) head_stride_v = size(stride);
-        /// From head to head of O; 0: tight.
-        head_stride_o(stride: usize) head_stride_o = size(stride);
-        /// From head to head of LSE; 0: tight.
-        head_stride_lse(stride: usize) head_stride_lse = size(stride);
-        /// From item to item of Q; 0: tight.
-        stride_q(stride: usize) stride_q = size(stride);
-        /// From item to item of K; 0: tight.
-        stride_k(stride: usize) stride_k = size(stride);
-        /// From item to item of V; 0: tight.
-        stride_v(stride: usize) stride_v = size(stride);
-        /// From item to item of O; 0: tight.
-        stride_o(stride: usize) stride_o = size(stride);
-        /// From item to item of LSE; 0: tight.
-        stride_lse(stride: usize) stride_lse = size(stride);
-        /// You promise that V holds no infinity and no NaN, not even in rows that no query sees: kernels need not look for them.
-        assume_finite(yes: bool) assume_finite = yes.into();
-    }
-
     /// A query sees no key behind the one beside it.
     ///
     /// ```
@@ -185,28 +133,6 @@ impl Attention {
     /// ```
     pub fn causal(mut self) -> Self {
         self.raw.causal = 1;
-        self
-    }
-
-    /// A score s becomes c tanh(s / c), c being that of [`AttentionArgs::softcap`].
-    ///
-    /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).use_softcap();
-    /// # let _ = problem;
-    /// ```
-    pub fn use_softcap(mut self) -> Self {
-        self.raw.use_softcap = 1;
-        self
-    }
-
-    /// Writes the natural logarithm of the sum of the exponentials of each query's scores, too: [`AttentionArgs::lse`].
-    ///
-    /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).want_lse();
-    /// # let _ = problem;
-    /// ```
-    pub fn want_lse(mut self) -> Self {
-        self.raw.want_lse = 1;
         self
     }
 
@@ -349,39 +275,6 @@ impl Attention {
         self
     }
 
-    /// One Q for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_q();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_q(mut self) -> Self {
-        self.raw.stride_q = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// One K for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_k();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_k(mut self) -> Self {
-        self.raw.stride_k = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// One V for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Attention::new(8, 8, 8).batch(4).share_v();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_v(mut self) -> Self {
-        self.raw.stride_v = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
     fn typed<T: Element>(&self) -> sys::spk_attention {
         let mut raw = self.raw;
         raw.dtype = T::DTYPE.raw();
@@ -399,12 +292,34 @@ impl Attention {
         raw
     }
 
-    /// The mask for the library, which would call it a pattern.
-    fn pattern(&self, context: &Context) -> Result<*mut sys::spk_pattern> {
+    fn question<'a, T: Element>(&'a self, context: &'a Context) -> Result<Question<'a, sys::spk_attention>> {
+        Ok(Question { context, pattern: self.pattern(context)?, problem: self.typed::<T>() })
+    }
+
+    /// The mask, which the library would call a pattern.
+    fn pattern(&self, context: &Context) -> Result<Option<&Pattern>> {
         match &self.mask {
-            None => Ok(ptr::null_mut()),
-            Some(mask) if mask.context().raw() == context.raw() => Ok(mask.raw()),
-            Some(_) => Err(Error::argument("mask is a pattern of another context")),
+            Some(mask) if mask.context().raw() != context.raw() => {
+                Err(Error::argument("mask is a pattern of another context"))
+            }
+            mask => Ok(mask.as_ref()),
         }
+    }
+}
+
+impl<'a, T: Element> AttentionArgs<'a, T> {
+    /// For [`Attention::tiles`](crate::Attention::tiles). `numbers` has one for each block of the mask, in the pattern's order: -1 for
+    /// all pairs of the block, or the number of its tile. A tile in `bits` is block rows lines of ceil(block columns / 32) words: bit
+    /// j % 32 of word j / 32 of a line, the lowest first, is key j of the block, 1 where the line's query sees it.
+    ///
+    /// ```
+    /// # let (q, k, v, mut o) = ([1f32; 4], [1f32; 4], [1f32; 4], [0f32; 4]);
+    /// // Three blocks of 2 x 2; in the first and in the last the second key is hidden from the first query.
+    /// let args = sparsek::AttentionArgs::new(&q, &k, &v, &mut o).tiles(&[0, -1, 0], &[0b01, 0b11]);
+    /// # let _ = args;
+    /// ```
+    pub fn tiles(mut self, numbers: &'a [i32], bits: &'a [u32]) -> Self {
+        (self.tile_numbers, self.tile_bits) = (Some(numbers), Some(bits));
+        self
     }
 }

@@ -1,15 +1,15 @@
 //! GEMM: dense times dense, with groups or without.
-mod args;
-mod calls;
-mod plan;
-mod pointers;
+mod extents;
+#[rustfmt::skip]
+mod generated;
 
-pub use args::GemmArgs;
-pub use plan::GemmPlan;
-pub use pointers::GemmPointers;
+pub use generated::{GemmArgs, GemmPlan, GemmPointers};
 
+use crate::call::Question;
+use crate::context::Context;
+use crate::error::Result;
 use crate::sys;
-use crate::types::{Activation, Bias, Element, Layout, Product, size, sized};
+use crate::types::{Element, Product, size, sized};
 
 /// The axis of a product that groups cut, see [`Gemm::groups`].
 ///
@@ -56,45 +56,6 @@ impl Gemm {
         Gemm { raw }
     }
 
-    setters! { Gemm("8, 8, 8"):
-        /// The order of A's array, as it is before a transposition.
-        layout_a(layout: Layout) layout_a = layout.raw();
-        /// The order of B's array, as it is before a transposition.
-        layout_b(layout: Layout) layout_b = layout.raw();
-        /// The order of D, C, residual and pre-activation.
-        layout_d(layout: Layout) layout_d = layout.raw();
-        /// Leading dimension of A; 0: tight.
-        lda(ld: usize) lda = size(ld);
-        /// Leading dimension of B; 0: tight.
-        ldb(ld: usize) ldb = size(ld);
-        /// Leading dimension of C; 0: tight.
-        ldc(ld: usize) ldc = size(ld);
-        /// Leading dimension of D; 0: tight.
-        ldd(ld: usize) ldd = size(ld);
-        /// Leading dimension of the residual; 0: tight.
-        ldr(ld: usize) ldr = size(ld);
-        /// Leading dimension of the pre-activation; 0: tight.
-        ldp(ld: usize) ldp = size(ld);
-        /// What is applied to each element.
-        activation(activation: Activation) activation = activation.raw();
-        /// Products at once, each with arrays of its own.
-        batch(items: usize) batch = size(items);
-        /// From one item (or group) of A to the next; 0: tight.
-        stride_a(stride: usize) stride_a = size(stride);
-        /// From one item (or group) of B to the next; 0: tight.
-        stride_b(stride: usize) stride_b = size(stride);
-        /// From one item (or group) of C to the next; 0: tight.
-        stride_c(stride: usize) stride_c = size(stride);
-        /// From one item (or group) of D to the next; 0: tight.
-        stride_d(stride: usize) stride_d = size(stride);
-        /// From one item (or group) of the residual to the next; 0: tight.
-        stride_r(stride: usize) stride_r = size(stride);
-        /// From one item (or group) of the pre-activation to the next; 0: tight.
-        stride_p(stride: usize) stride_p = size(stride);
-        /// You promise that A, B and the bias hold no infinity and no NaN: candidates may win that are right without them.
-        assume_finite(yes: bool) assume_finite = yes.into();
-    }
-
     /// Cuts the product along an axis, where [`GemmArgs::offsets`] says: `m`, `n` and `k` are those of the whole. What a group
     /// has of its own is told by [`GroupAxis`]; the other strides stay 0. Not with a batch.
     ///
@@ -119,144 +80,9 @@ impl Gemm {
         self
     }
 
-    /// Takes A transposed: its array is `k` x `m`.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).transpose_a();
-    /// # let _ = problem;
-    /// ```
-    pub fn transpose_a(mut self) -> Self {
-        self.raw.trans_a = sys::SPK_TRANS;
-        self
-    }
-
-    /// Takes B transposed: its array is `n` x `k`.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).transpose_b();
-    /// # let _ = problem;
-    /// ```
-    pub fn transpose_b(mut self) -> Self {
-        self.raw.trans_b = sys::SPK_TRANS;
-        self
-    }
-
-    /// Adds beta C: [`GemmArgs::c`] or [`GemmArgs::c_in_place`] must be given.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).use_c();
-    /// # let _ = problem;
-    /// ```
-    pub fn use_c(mut self) -> Self {
-        self.raw.use_c = 1;
-        self
-    }
-
-    /// Adds a bias before the activation.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).bias(sparsek::Bias::PerCol);
-    /// # let _ = problem;
-    /// ```
-    pub fn bias(mut self, bias: Bias) -> Self {
-        self.raw.bias = match bias {
-            Bias::PerRow => sys::SPK_BIAS_PER_ROW,
-            Bias::PerCol => sys::SPK_BIAS_PER_COL,
-        };
-        self
-    }
-
-    /// Adds a residual after the activation.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).residual();
-    /// # let _ = problem;
-    /// ```
-    pub fn residual(mut self) -> Self {
-        self.raw.residual = sys::SPK_RESIDUAL_ADD;
-        self
-    }
-
-    /// Multiplies with the residual after the activation, element by element.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).activation(sparsek::Activation::Silu).factor();
-    /// # let _ = problem;
-    /// ```
-    pub fn factor(mut self) -> Self {
-        self.raw.residual = sys::SPK_RESIDUAL_MULTIPLY;
-        self
-    }
-
-    /// Writes the value before the activation, too.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).activation(sparsek::Activation::Silu).keep_preact();
-    /// # let _ = problem;
-    /// ```
-    pub fn keep_preact(mut self) -> Self {
-        self.raw.keep_preact = 1;
-        self
-    }
-
-    /// One A for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).batch(4).share_a();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_a(mut self) -> Self {
-        self.raw.stride_a = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// One B for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).batch(4).share_b();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_b(mut self) -> Self {
-        self.raw.stride_b = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// One C for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).batch(4).use_c().share_c();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_c(mut self) -> Self {
-        self.raw.stride_c = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// One residual for all items of the batch.
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).batch(4).residual().share_residual();
-    /// # let _ = problem;
-    /// ```
-    pub fn share_residual(mut self) -> Self {
-        self.raw.stride_r = sys::SPK_STRIDE_SHARED;
-        self
-    }
-
-    /// Lets A and B of float32 be rounded to ten bits behind the point (TF32).
-    ///
-    /// ```
-    /// let problem = sparsek::Gemm::new(8, 8, 8).tf32();
-    /// # let _ = problem;
-    /// ```
-    pub fn tf32(mut self) -> Self {
-        self.raw.compute = sys::SPK_TF32;
-        self
-    }
-
-    fn typed<A: Product<D>, D: Element>(&self) -> sys::spk_gemm {
-        let mut raw = self.raw;
-        (raw.dtype_a, raw.dtype_b, raw.dtype_d) = (A::DTYPE.raw(), A::DTYPE.raw(), D::DTYPE.raw());
-        raw
+    fn question<'a, A: Product<D>, D: Element>(&self, context: &'a Context) -> Result<Question<'a, sys::spk_gemm>> {
+        let mut problem = self.raw;
+        (problem.dtype_a, problem.dtype_b, problem.dtype_d) = (A::DTYPE.raw(), A::DTYPE.raw(), D::DTYPE.raw());
+        Ok(Question { context, pattern: None, problem })
     }
 }
