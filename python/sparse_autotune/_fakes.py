@@ -10,12 +10,22 @@ from torch import Tensor
 
 from ._bsr import DTYPES, FACTORS, hint_at_scaled
 from ._dense import cut_dim, result_dtype
-from ._ops import ACTIVATION_SHIFT, BOTTOM_RIGHT, CAUSAL, DYNAMIC, FACTOR, FINITE, RIGHT, ROWS_FIRST, TF32, TOP_LEFT, TRANS, WHOLE, WIDE
-
-_OF_SDDMM = FINITE | TF32  # the flags that each operator knows
-_OF_SPMM = _OF_SDDMM | TRANS | RIGHT | 7 << ACTIVATION_SHIFT | FACTOR
-_OF_GEMM = _OF_SDDMM | 7 << ACTIVATION_SHIFT | FACTOR | WIDE | WHOLE
-_OF_ATTENTION = ROWS_FIRST | CAUSAL | TOP_LEFT | BOTTOM_RIGHT | DYNAMIC
+from ._numbers import (
+    ATTENTION_PAGES,
+    BOTTOM_RIGHT,
+    FACTOR,
+    OF_ATTENTION,
+    OF_GEMM,
+    OF_SDDMM,
+    OF_SPMM,
+    RESULTS,
+    RIGHT,
+    ROWS_FIRST,
+    TOP_LEFT,
+    TRANS,
+    WANT_DENSE,
+    WANT_VALUES,
+)
 
 
 def _require(holds: Any, text: str) -> None:
@@ -77,7 +87,7 @@ def _batch(name: str, x: Tensor, items_x: int, other: str, y: Tensor, items_y: i
 
 
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
-    _check_flags(flags, _OF_SPMM)
+    _check_flags(flags, OF_SPMM)
     _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
@@ -102,7 +112,7 @@ def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense:
 def _sddmm_shape(
     x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int
 ) -> list[Any]:
-    _check_flags(flags, _OF_SDDMM)
+    _check_flags(flags, OF_SDDMM)
     _check_devices("x", x, y=y, row_offsets=row_offsets, col_indices=col_indices)
     for name, operand in (("x", x), ("y", y)):
         _require(operand.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(operand.shape)}")
@@ -134,7 +144,7 @@ def _check_result(name: str, tensor: Tensor, dtype: torch.dtype, shape: list[Any
 
 
 def _gemm_shape(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> list[Any]:
-    _check_flags(flags, _OF_GEMM)
+    _check_flags(flags, OF_GEMM)
     _check_number("a", a)
     _check_devices("a", a, b=b, bias=bias, residual=residual, offs=offs)
     _check_dtype("b", b, "a", a)
@@ -196,7 +206,7 @@ def _raw_spmm_added(values, row_offsets, col_indices, dense, bias, rows, cols, f
 
 @torch.library.register_fake("sparse_autotune::_spmm_gradients")
 def _raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want):
-    return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
+    return (torch.empty_like(dense) if want & WANT_DENSE else None), (torch.empty_like(values) if want & WANT_VALUES else None)
 
 
 @torch.library.register_fake("sparse_autotune::sddmm")
@@ -233,8 +243,9 @@ def _raw_gemm_out(a, b, bias, residual, flags, out):
 
 
 def _scaled_dtype(result: int) -> torch.dtype:
-    _require(result in (0, 1, 2), f"result: {result} is none of 0 (float32), 1 (float16) and 2 (bfloat16)")
-    return (torch.float32, torch.float16, torch.bfloat16)[result]
+    name = next((name for name, number in RESULTS.items() if number == result), "")
+    _require(bool(name), f"result: {result} is none of 0 (float32), 1 (float16) and 2 (bfloat16)")
+    return getattr(torch, name)  # type: ignore[no-any-return]
 
 
 def _check_factors(name: str, tensor: Tensor) -> None:
@@ -250,7 +261,7 @@ def _check_no_batch(name: str, tensor: Tensor, dims: int) -> None:
 def _scaled_spmm(
     values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
 ):
-    _check_flags(flags, _OF_SPMM)
+    _check_flags(flags, OF_SPMM)
     _check_factors("values", values)
     _check_dtype("dense", dense, "values", values)
     _check_no_batch("values", values, 3)
@@ -267,7 +278,7 @@ def _scaled_spmm(
 
 @torch.library.register_fake("sparse_autotune::scaled_gemm")
 def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result):
-    _check_flags(flags, _OF_GEMM)
+    _check_flags(flags, OF_GEMM)
     _check_factors("a", a)
     _check_dtype("b", b, "a", a)
     _check_no_batch("a", a, 2)
@@ -345,7 +356,7 @@ def _check_tiles(q: Tensor, col_indices: Tensor | None, block_rows: int, block_c
 def _attention_shapes(
     q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, query_ends, key_ends, page_table, want_lse
 ) -> tuple[list[Any], list[Any]]:
-    _check_flags(flags, _OF_ATTENTION)
+    _check_flags(flags, OF_ATTENTION)
     both = bool(flags & TOP_LEFT) and bool(flags & BOTTOM_RIGHT)
     _require(not both, f"flags: {flags} says top_left and bottom_right; one key stands beside a query")
     rows_first = bool(flags & ROWS_FIRST)
@@ -413,7 +424,7 @@ for _name_of_op in ("attention", "_attention"):
 @torch.library.register_fake("sparse_autotune::attention_backward")
 def _fake_backward(grad_o, grad_lse, o, lse, q, k, v, *rest, **named):
     made_o, made_lse = _fake_attention(True)(q, k, v, *rest, **named)
-    page_table = named.get("page_table", rest[14] if len(rest) > 14 else None)
+    page_table = named.get("page_table", rest[ATTENTION_PAGES] if len(rest) > ATTENTION_PAGES else None)
     _require(page_table is None, "page_table: pages of a cache have no gradient")
     for name, given, made, like in (("o", o, made_o, "attention's result"), ("lse", lse, made_lse, "the logarithms of attention's sums")):
         _check_made(name, given, made, like)

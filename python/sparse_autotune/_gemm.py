@@ -10,7 +10,8 @@ from torch import Tensor
 from . import _dense, _ops
 from ._bsr import FACTORS, is_dense, kind_of
 from ._matmul import check_into, check_out
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation, check_activation
+from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation
+from ._ops import check_activation
 
 
 def check_dense(name: str, operand: Any) -> None:

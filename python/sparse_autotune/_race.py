@@ -18,7 +18,7 @@ from ._attention import _beside, attention, pattern_of_mask
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
-from ._ops import BOTTOM_RIGHT, CAUSAL
+from ._numbers import BOTTOM_RIGHT, CAUSAL
 from ._options import tuning_at_once
 from ._report import Report, measured_row
 

@@ -8,14 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _ops
+from . import _numbers, _ops
 from ._bsr import BSR, FACTORS, is_dense, kind_of
 from ._matmul import _PARTS, as_bsr
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
+from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation
+from ._ops import check_activation
 
 ALL = -1  # of a tile: all that there are along this axis
 BLOCK = -2  # both sides of a tile: a stored block
-RESULTS = {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2}
+RESULTS = {getattr(torch, name): number for name, number in _numbers.RESULTS.items()}
 
 Tile = Sequence[int | None]
 _MOST = 1 << 62

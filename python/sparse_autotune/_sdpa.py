@@ -13,7 +13,8 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from . import _ops, _originals
 from ._attention import attention, direct_attention, has_gradients, may_be_direct
 from ._block_mask import BlockMask
-from ._ops import AS_QUERY, CAUSAL, TOP_LEFT, forward_ad
+from ._numbers import AS_QUERY, CAUSAL, TOP_LEFT
+from ._ops import forward_ad
 
 _DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _HALVES = (torch.float16, torch.bfloat16)

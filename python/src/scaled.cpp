@@ -5,11 +5,11 @@ namespace sparse_autotune {
 int32_t result_dtype(int64_t result)
 {
     switch (result) {
-    case RESULT_F32:
+    case RESULT_FLOAT32:
         return aoti_torch_dtype_float32();
-    case RESULT_F16:
+    case RESULT_FLOAT16:
         return aoti_torch_dtype_float16();
-    case RESULT_BF16:
+    case RESULT_BFLOAT16:
         return aoti_torch_dtype_bfloat16();
     default:
         refuse("result: " + std::to_string(result) + " is none of 0 (float32), 1 (float16) and 2 (bfloat16)");

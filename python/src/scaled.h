@@ -11,10 +11,8 @@ namespace sparse_autotune {
 struct Scaling {
     const std::optional<Tensor> &a, &b;
     spk_scale tile_a, tile_b;
-    int64_t result; /* RESULT_F32, ... */
+    int64_t result; /* RESULT_FLOAT32, ... */
 };
-
-enum : int64_t { RESULT_F32, RESULT_F16, RESULT_BF16 };
 
 /* PyTorch's number of the result's dtype. */
 int32_t result_dtype(int64_t result);

@@ -355,3 +355,17 @@ def test_autocast_leaves_whole_numbers():
     for dtype in (torch.float32, torch.int8):
         with torch.autocast("cpu"), pytest.raises(RuntimeError, match="int8"):
             sa.matmul(whole, torch.ones(16, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_autocast_of_float8(dtype):
+    """As PyTorch does: the numbers as they stand, in autocast's dtype. Who scales says the dtypes, and is not asked again."""
+    whole = random_bsr(24, 16, 8)
+    a, x, scale = whole.with_values(drawn(*whole.values.shape, dtype=dtype)), drawn(16, 3, dtype=dtype), torch.rand(24, 1)
+    plain, scaled = whole.with_values(a.values.bfloat16()), sa.scaled_matmul(a, x, scale)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made, native = sa.matmul(a, x), torch.mm(a.to_dense(), x)
+        assert torch.equal(sa.scaled_matmul(a, x, scale), scaled)
+        assert torch.equal(sa.gemm(x.mT, x), sa.gemm(x.mT.bfloat16(), x.bfloat16()))
+    assert torch.equal(made, sa.matmul(plain, x.bfloat16())) and made.dtype is native.dtype
+    torch.testing.assert_close(made, native, atol=2e-2, rtol=2e-2)
