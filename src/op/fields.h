@@ -138,9 +138,10 @@
     }
 
 /* Of all products: what the epilogue adds. */
-#define FIELDS_EPILOGUE(bias, activation)                                                                                         \
-    FIELD_PART(bias, SPK_BIAS, SPK_BIAS_PER_COL, "bias", SPK_BIASES, SPK_BIAS_TERMS, "none", "add a bias per row or per column"), \
-        FIELD_CHOICE(activation, SPK_ACT_SILU, "activation", SPK_ACTIVATIONS, SPK_ACTIVATION_TERMS, "none", "applied to the sum")
+#define FIELD_BIAS(name) \
+    FIELD_PART(name, SPK_BIAS, SPK_BIAS_PER_COL, "bias", SPK_BIASES, SPK_BIAS_TERMS, "none", "add a bias per row or per column")
+#define FIELD_ACTIVATION(name) \
+    FIELD_CHOICE(name, SPK_ACT_SILU, "activation", SPK_ACTIVATIONS, SPK_ACTIVATION_TERMS, "none", "applied to the sum")
 #define FIELD_RESIDUAL(name)                                                                                          \
     FIELD_PART(name, SPK_RESIDUAL, SPK_RESIDUAL_MULTIPLY, "residual|factor", SPK_RESIDUALS, SPK_RESIDUAL_TERMS, NULL, \
                "add a residual after the activation|multiply by a factor of each element after the activation")
