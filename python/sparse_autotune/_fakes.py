@@ -252,9 +252,8 @@ def _check_factors(name: str, tensor: Tensor) -> None:
     _require(tensor.dtype in FACTORS, f"{name}: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not {_name(tensor.dtype)}")
 
 
-def _check_no_batch(name: str, tensor: Tensor, dims: int) -> None:
-    text = f"must have {'two' if dims == 2 else 'three'} dimensions, as products of eight bits have no batch; its shape is {list(tensor.shape)}"
-    _require(tensor.dim() == dims, f"{name}: {text}")
+def _check_dims(name: str, tensor: Tensor) -> None:
+    _require(tensor.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(tensor.shape)}")
 
 
 @torch.library.register_fake("sparse_autotune::scaled_spmm")
@@ -264,8 +263,8 @@ def _scaled_spmm(
     _check_flags(flags, OF_SPMM)
     _check_factors("values", values)
     _check_dtype("dense", dense, "values", values)
-    _check_no_batch("values", values, 3)
-    _check_no_batch("dense", dense, 2)
+    _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
+    _check_dims("dense", dense)
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
     right = bool(flags & RIGHT)
@@ -273,7 +272,7 @@ def _scaled_spmm(
     given = dense.shape[-1] if right else dense.shape[-2]
     _require(given == inner, f"dense: its shape is {list(dense.shape)}; the product needs {inner} {'columns' if right else 'rows'}")
     shape = [dense.shape[-2], m] if right else [m, dense.shape[-1]]
-    return dense.new_empty(shape, dtype=_scaled_dtype(result))
+    return dense.new_empty([*_batch("values", values, 3, "dense", dense, 2), *shape], dtype=_scaled_dtype(result))
 
 
 @torch.library.register_fake("sparse_autotune::scaled_gemm")
@@ -281,11 +280,11 @@ def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, 
     _check_flags(flags, OF_GEMM)
     _check_factors("a", a)
     _check_dtype("b", b, "a", a)
-    _check_no_batch("a", a, 2)
-    _check_no_batch("b", b, 2)
+    _check_dims("a", a)
+    _check_dims("b", b)
     _check_devices("a", a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _require(a.shape[-1] == b.shape[-2], f"b: its shape is {list(b.shape)}; the product needs {a.shape[-1]} rows, as a has columns")
-    return a.new_empty([a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
+    return a.new_empty([*_batch("a", a, 2, "b", b, 2), a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
 
 
 # ------------------------------------------------------------------------------------------------ attention

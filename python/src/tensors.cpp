@@ -271,6 +271,12 @@ Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const cha
     return made;
 }
 
+std::vector<int64_t> lead_of(const Tensor &t, int64_t items)
+{
+    const std::vector<int64_t> sizes = sizes_of(t);
+    return {sizes.begin(), sizes.end() - items};
+}
+
 /* A view with the dimensions of a batch before its last so many. */
 Tensor widened(Tensor t, const std::vector<int64_t> &lead, int64_t items)
 {

@@ -35,6 +35,8 @@ struct Batches {
 Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const char *other, const Tensor &y, int64_t items_y);
 /* A view with the dimensions of a batch before its last so many. */
 Tensor widened(Tensor t, const std::vector<int64_t> &lead, int64_t items);
+/* The dimensions before the last so many. */
+std::vector<int64_t> lead_of(const Tensor &t, int64_t items);
 /* A stride of a batch, as the library takes that of an input. */
 int64_t shared_or(int64_t stride);
 
