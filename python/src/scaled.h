@@ -11,16 +11,8 @@ namespace sparse_autotune {
 struct Scaling {
     const std::optional<Tensor> &a, &b;
     spk_scale tile_a, tile_b;
-    int64_t result; /* RESULT_F32, ... */
+    int64_t result; /* result_dtype */
 };
-
-enum : int64_t { RESULT_F32, RESULT_F16, RESULT_BF16 };
-
-/* PyTorch's number of the result's dtype. */
-int32_t result_dtype(int64_t result);
-
-/* As library_dtype, of what may have scale factors. */
-spk_dtype factor_dtype(const char *name, int32_t dtype);
 
 /* Factors of a matrix of rows x cols, checked and contiguous; turned: those of its transpose. stored: blocks of a sparse one, of which each
  * may have a factor, SPK_SCALE_BLOCK; -1: of a dense one. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "state.h"
+#include "types.h"
 
 namespace sparse_autotune {
 
@@ -69,8 +70,6 @@ int64_t shared_or(int64_t stride);
 
 std::vector<int64_t> sizes_of(const Tensor &t);
 int32_t dtype_of(const Tensor &t);
-std::string dtype_name(int32_t dtype);
-spk_dtype library_dtype(const char *name, int32_t dtype);
 std::string text_of(const std::vector<int64_t> &sizes);
 std::string strides_of(const Tensor &t);
 
