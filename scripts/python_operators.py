@@ -38,7 +38,6 @@ WANTS = ["DENSE", "VALUES"]
 
 # Numbers that only the operators know.
 NUMBERS = {
-    "RESULT": ["FLOAT32", "FLOAT16", "BFLOAT16"],  # `result`, the dtype of a scaled product
     "REPORT": ["TUNE", "EXPLAIN", "LIST", "RACE", "TUNE_FRESH"],  # `action` of a report
 }
 
@@ -347,7 +346,6 @@ def python_module() -> str:
             f"TUNINGS = {mapping(words('Tuning'))}",
             "",
             f"{', '.join(f'WANT_{name}' for name in WANTS)} = {', '.join(str(1 << i) for i, _ in enumerate(WANTS))}  # of _spmm_gradients",
-            f"RESULTS = {mapping({name.lower(): i for i, name in enumerate(NUMBERS['RESULT'])})}  # of scaled products",
             *(f"REPORT_{name} = {i}" for i, name in enumerate(NUMBERS["REPORT"])),
             "",
             "# Of what the operators of attention take beside q, k and v: how much it is, where its tensors, its flags and its page table stand.",

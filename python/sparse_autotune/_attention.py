@@ -16,6 +16,7 @@ from ._gemm import check_dense
 from ._matmul import as_pattern
 from ._numbers import BOTTOM_RIGHT, CAUSAL, DYNAMIC, ROWS_FIRST, TOP_LEFT, Diagonal
 from ._ops import VERSION_UNKNOWN, any_autocast, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._types import HALVES
 
 _NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
 _NO_PACKING: tuple[Any, Any, Any] = (None, None, None)
@@ -51,7 +52,7 @@ def has_gradients(q: Tensor, masked: bool) -> bool:
     if q.device.type != "cuda":
         return True
     depth = q.shape[-1]
-    if q.dtype not in (torch.float16, torch.bfloat16) or depth % 8 != 0 or depth < 16:
+    if q.dtype not in HALVES or depth % 8 != 0 or depth < 16:
         return False
     return depth <= (160 if masked else 128 if _is_hopper(q.get_device()) else 0)
 

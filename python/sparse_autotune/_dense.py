@@ -15,6 +15,7 @@ from torch import Tensor
 from . import _ops
 from ._numbers import ACTIVATION_MASK, ACTIVATION_SHIFT, FACTOR, FINITE, TF32, WHOLE, WIDE
 from ._ops import forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._types import HALVES
 
 BARE = FINITE | TF32 | WIDE | WHOLE  # flags without activation and factor
 
@@ -24,7 +25,7 @@ raw_gemm_out = torch.ops.sparse_autotune._gemm_out.default
 
 
 def result_dtype(a: Tensor, flags: int) -> torch.dtype:
-    return torch.float32 if flags & WIDE and a.dtype in (torch.float16, torch.bfloat16) else a.dtype
+    return torch.float32 if flags & WIDE and a.dtype in HALVES else a.dtype
 
 
 def cut_dim(a: Tensor, b: Tensor, offs: Tensor | None) -> int | None:

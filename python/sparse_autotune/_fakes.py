@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._bsr import DTYPES, FACTORS, hint_at_scaled
+from ._bsr import hint_at_scaled
 from ._dense import cut_dim, result_dtype
 from ._numbers import (
     ATTENTION_PAGES,
@@ -18,7 +18,6 @@ from ._numbers import (
     OF_GEMM,
     OF_SDDMM,
     OF_SPMM,
-    RESULTS,
     RIGHT,
     ROWS_FIRST,
     TOP_LEFT,
@@ -26,6 +25,7 @@ from ._numbers import (
     WANT_DENSE,
     WANT_VALUES,
 )
+from ._types import DTYPES, FACTORS, RESULTS, listed, name_of
 
 
 def _require(holds: Any, text: str) -> None:
@@ -36,12 +36,8 @@ def _check_flags(flags: int, known: int) -> None:
     _require(flags & ~known == 0, f"flags: {flags} has bits that this operator does not know, {flags & ~known}; it knows those of {known}")
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 def _check_dtype(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
-    _require(tensor.dtype == like.dtype, f"{name}: its dtype must be that of {other}, {_name(like.dtype)}, not {_name(tensor.dtype)}")
+    _require(tensor.dtype == like.dtype, f"{name}: its dtype must be that of {other}, {name_of(like.dtype)}, not {name_of(tensor.dtype)}")
 
 
 def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
@@ -52,7 +48,7 @@ def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> Non
 
 
 def _check_number(name: str, tensor: Tensor) -> None:
-    text = f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {_name(tensor.dtype)}{hint_at_scaled(tensor.dtype)}"
+    text = f"{name}: its dtype must be {listed(DTYPES)}, not {name_of(tensor.dtype)}{hint_at_scaled(tensor.dtype)}"
     _require(tensor.dtype in DTYPES, text)
 
 
@@ -61,7 +57,7 @@ def _check_pattern(row_offsets: Tensor, col_indices: Tensor, rows: int, cols: in
     _require(1 <= block_rows and block_rows <= 256 and 1 <= block_cols and block_cols <= 256, f"{sizes}: blocks must be 1 to 256 high and wide")
     _require(0 <= rows and 0 <= cols, f"{sizes}: sizes must not be negative")
     integer = row_offsets.dtype in (torch.int32, torch.int64)
-    _require(integer, f"row_offsets: its dtype must be int32 or int64, not {_name(row_offsets.dtype)}")
+    _require(integer, f"row_offsets: its dtype must be int32 or int64, not {name_of(row_offsets.dtype)}")
     _check_dtype("col_indices", col_indices, "row_offsets", row_offsets)
     for name, tensor in (("row_offsets", row_offsets), ("col_indices", col_indices)):
         _require(tensor.dim() == 1, f"{name}: must be a contiguous tensor of one dimension; its shape is {list(tensor.shape)}")
@@ -126,7 +122,7 @@ def _sddmm_shape(
 
 
 def _check_groups(a: Tensor, b: Tensor, offs: Tensor) -> None:
-    _require(offs.dtype == torch.int32, f"offs: its dtype must be int32, not {_name(offs.dtype)}")
+    _require(offs.dtype == torch.int32, f"offs: its dtype must be int32, not {name_of(offs.dtype)}")
     _require(offs.dim() == 1, f"offs: must be a contiguous tensor of one dimension; its shape is {list(offs.shape)}")
     fits = (a.dim(), b.dim()) in ((2, 3), (3, 2), (2, 2))
     shapes = f"the shapes of a and b are {list(a.shape)} and {list(b.shape)}"
@@ -137,7 +133,7 @@ def _check_groups(a: Tensor, b: Tensor, offs: Tensor) -> None:
 
 
 def _check_result(name: str, tensor: Tensor, dtype: torch.dtype, shape: list[Any], text: str) -> None:
-    _require(tensor.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(tensor.dtype)}")
+    _require(tensor.dtype == dtype, f"{name}: its dtype must be that of the result, {name_of(dtype)}, not {name_of(tensor.dtype)}")
     _require(tensor.dim() == len(shape), text)
     for size, wanted in zip(tensor.shape, shape, strict=True):
         _require(size == wanted, text)
@@ -174,7 +170,7 @@ def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype |
     if dtype is None or dtype == like.dtype:
         _check_dtype(name, out, "the operands", like)
     else:
-        _require(out.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(out.dtype)}")
+        _require(out.dtype == dtype, f"{name}: its dtype must be that of the result, {name_of(dtype)}, not {name_of(out.dtype)}")
     _require(out.dim() == len(shape), f"{name}: its shape is {list(out.shape)}, the result's {shape}")
     for size, wanted in zip(out.shape, shape, strict=True):
         _require(size == wanted, f"{name}: its shape is {list(out.shape)}, the result's {shape}")
@@ -243,13 +239,13 @@ def _raw_gemm_out(a, b, bias, residual, flags, out):
 
 
 def _scaled_dtype(result: int) -> torch.dtype:
-    name = next((name for name, number in RESULTS.items() if number == result), "")
-    _require(bool(name), f"result: {result} is none of 0 (float32), 1 (float16) and 2 (bfloat16)")
-    return getattr(torch, name)  # type: ignore[no-any-return]
+    *others, last = (f"{place} ({name_of(dtype)})" for place, dtype in enumerate(RESULTS))
+    _require(0 <= result and result < len(RESULTS), f"result: {result} is none of {', '.join(others)} and {last}")
+    return RESULTS[result]
 
 
 def _check_factors(name: str, tensor: Tensor) -> None:
-    _require(tensor.dtype in FACTORS, f"{name}: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not {_name(tensor.dtype)}")
+    _require(tensor.dtype in FACTORS, f"{name}: its dtype must be {listed(FACTORS)}, not {name_of(tensor.dtype)}")
 
 
 def _check_dims(name: str, tensor: Tensor) -> None:
@@ -316,7 +312,7 @@ def _check_lists(sizes: tuple[Any, ...], row_offsets: Tensor, col_indices: Tenso
 def _check_index(name: str, index: Tensor | None, dims: int, wanted: Any, of: str) -> None:
     if index is None:
         return
-    _require(index.dtype == torch.int32, f"{name}: its dtype must be int32, not {_name(index.dtype)}")
+    _require(index.dtype == torch.int32, f"{name}: its dtype must be int32, not {name_of(index.dtype)}")
     text = f"{name}: its shape is {list(index.shape)}; it must be [{wanted}{', pages of each]' if dims > 1 else ']'}: one for {of}"
     _require(index.dim() == dims, text)
     _require(index.shape[0] == wanted, text)
@@ -434,7 +430,7 @@ def _fake_backward(grad_o, grad_lse, o, lse, q, k, v, *rest, **named):
 
 
 def _check_made(name: str, given: Tensor, made: Tensor, like: str) -> None:
-    _require(given.dtype == made.dtype, f"{name}: its dtype must be that of {like}, {_name(made.dtype)}, not {_name(given.dtype)}")
+    _require(given.dtype == made.dtype, f"{name}: its dtype must be that of {like}, {name_of(made.dtype)}, not {name_of(given.dtype)}")
     text = f"{name}: its shape is {list(given.shape)}; it must be {list(made.shape)}, that of {like}"
     _require(given.dim() == made.dim(), text)
     for size, wanted in zip(given.shape, made.shape, strict=True):

@@ -34,7 +34,6 @@ Tuning = Literal["in_place", "now", "now_each", "never", "ahead", "ahead_each"]
 TUNINGS = {"in_place": 0, "now": 1, "now_each": 2, "never": 3, "ahead": 4, "ahead_each": 5}
 
 WANT_DENSE, WANT_VALUES = 1, 2  # of _spmm_gradients
-RESULTS = {"float32": 0, "float16": 1, "bfloat16": 2}  # of scaled products
 REPORT_TUNE = 0
 REPORT_EXPLAIN = 1
 REPORT_LIST = 2

@@ -8,15 +8,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _numbers, _ops
-from ._bsr import BSR, FACTORS, is_dense, kind_of
+from . import _ops
+from ._bsr import BSR, is_dense, kind_of
 from ._matmul import _PARTS, as_bsr
 from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation
 from ._ops import check_activation
+from ._types import FACTORS, RESULTS, listed
 
 ALL = -1  # of a tile: all that there are along this axis
 BLOCK = -2  # both sides of a tile: a stored block
-RESULTS = {getattr(torch, name): number for name, number in _numbers.RESULTS.items()}
 
 Tile = Sequence[int | None]
 _MOST = 1 << 62
@@ -79,8 +79,8 @@ def _flags(transpose: bool, activation: str | None, assume_finite: bool) -> int:
 
 def _result(out_dtype: torch.dtype) -> int:
     if out_dtype not in RESULTS:
-        raise ValueError(f"out_dtype: must be torch.float32, torch.float16 or torch.bfloat16, not {out_dtype}")
-    return RESULTS[out_dtype]
+        raise ValueError(f"out_dtype: must be {listed(RESULTS, 'torch.')}, not {out_dtype}")
+    return RESULTS.index(out_dtype)
 
 
 def parts_of(A: Any, B: Any, flags: int, scale_a: Any, scale_b: Any, tile_a: Any, tile_b: Any, bias: Any, out_dtype: torch.dtype):  # noqa: N803

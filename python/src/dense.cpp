@@ -133,13 +133,6 @@ void scale(Dense *call, const Tensor &a, const Tensor &b, const Scaling &scaling
     }
 }
 
-int32_t result_dtype(const Tensor &a, int64_t flags)
-{
-    static const int32_t f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16(), f32 = aoti_torch_dtype_float32();
-    const int32_t dtype = dtype_of(a);
-    return (flags & FLAG_WIDE) && (dtype == f16 || dtype == bf16) ? f32 : dtype;
-}
-
 } // namespace
 
 Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
@@ -156,14 +149,14 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     check_dtype("b", b, "a", dtype);
     call.offsets = offsets;
     call.whole = flags & FLAG_WHOLE;
-    call.dtype = scaling ? result_dtype(scaling->result) : result_dtype(a, flags);
+    call.dtype = scaling ? result_dtype(scaling->result) : wide_dtype(dtype, flags & FLAG_WIDE);
     read_shapes(&call, a, b);
     if (scaling) {
         part_items("a", &call.a, scaling->a, scaling->tile_a);
         part_items("b", &call.b, scaling->b, scaling->tile_b);
     }
     p.dtype_d = library_dtype("a", call.dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_a);
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.activation = static_cast<spk_activation>(flags >> FLAG_ACTIVATION_SHIFT & FLAG_ACTIVATION_MASK);
     p.layout_a = call.a.layout;

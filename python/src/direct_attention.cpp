@@ -64,16 +64,6 @@ bool read_scale(PyObject *object, std::optional<double> *scale)
     return std::fabs(**scale) <= 1e38;
 }
 
-bool has_dtype(int32_t dtype)
-{
-    static const int32_t known[] = {aoti_torch_dtype_float32(), aoti_torch_dtype_float64(), aoti_torch_dtype_float16(),
-                                    aoti_torch_dtype_bfloat16()};
-    for (const int32_t one : known)
-        if (dtype == one)
-            return true;
-    return false;
-}
-
 int32_t device_type(const Tensor &t)
 {
     int32_t type = 0;
@@ -103,7 +93,7 @@ bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, boo
         if (device_type(*t) != aoti_torch_device_type_cpu() || !is_strided(*t) || t->dim() != 4 || !has_memory_here(*t))
             return false;
     const int32_t dtype = dtype_of(q);
-    if (!has_dtype(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)
+    if (!has_values(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)
         return false;
     const auto of_q = q.sizes(), of_k = k.sizes(), of_v = v.sizes();
     if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0)

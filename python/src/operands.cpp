@@ -73,7 +73,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_a = p.dtype_b = call->factors;
     p.dtype_d = library_dtype("values", call->dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_a);
     p.trans_a = ((flags & FLAG_TRANS) != 0) != right ? SPK_TRANS : SPK_NO_TRANS;
     p.block_layout = call->values.layout;
     p.layout_b = b.layout;
@@ -108,7 +108,7 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
     p.k = call->x.cols;
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call->dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_x);
     p.layout_x = call->x.layout;
     p.layout_y = call->y.layout;
     p.ldx = call->x.ld;

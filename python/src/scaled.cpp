@@ -2,32 +2,6 @@
 
 namespace sparse_autotune {
 
-int32_t result_dtype(int64_t result)
-{
-    switch (result) {
-    case RESULT_FLOAT32:
-        return aoti_torch_dtype_float32();
-    case RESULT_FLOAT16:
-        return aoti_torch_dtype_float16();
-    case RESULT_BFLOAT16:
-        return aoti_torch_dtype_bfloat16();
-    default:
-        refuse("result: " + std::to_string(result) + " is none of 0 (float32), 1 (float16) and 2 (bfloat16)");
-    }
-}
-
-spk_dtype factor_dtype(const char *name, int32_t dtype)
-{
-    static const int32_t e4m3 = aoti_torch_dtype_float8_e4m3fn(), e5m2 = aoti_torch_dtype_float8_e5m2(), i8 = aoti_torch_dtype_int8();
-    if (dtype == e4m3)
-        return SPK_F8E4M3;
-    if (dtype == e5m2)
-        return SPK_F8E5M2;
-    if (dtype == i8)
-        return SPK_INT8;
-    refuse(std::string(name) + ": its dtype must be float8_e4m3fn, float8_e5m2 or int8, not " + dtype_name(dtype));
-}
-
 namespace {
 
 int64_t tiles_along(int64_t size, int64_t tile)

@@ -11,14 +11,8 @@ namespace sparse_autotune {
 struct Scaling {
     const std::optional<Tensor> &a, &b;
     spk_scale tile_a, tile_b;
-    int64_t result; /* RESULT_FLOAT32, ... */
+    int64_t result; /* result_dtype */
 };
-
-/* PyTorch's number of the result's dtype. */
-int32_t result_dtype(int64_t result);
-
-/* As library_dtype, of what may have scale factors. */
-spk_dtype factor_dtype(const char *name, int32_t dtype);
 
 /* What has scale factors. lead: the items of its batch as given; items: those that the library reads, one behind the other (none: all items
  * of the product share one). stored: blocks of a sparse matrix, of which each may have a factor, SPK_SCALE_BLOCK; -1: it is dense. */

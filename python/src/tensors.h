@@ -3,6 +3,7 @@
 
 #include "generated/flags.h"
 #include "state.h"
+#include "types.h"
 
 namespace sparse_autotune {
 
@@ -42,8 +43,6 @@ int64_t shared_or(int64_t stride);
 
 std::vector<int64_t> sizes_of(const Tensor &t);
 int32_t dtype_of(const Tensor &t);
-std::string dtype_name(int32_t dtype);
-spk_dtype library_dtype(const char *name, int32_t dtype);
 std::string text_of(const std::vector<int64_t> &sizes);
 std::string strides_of(const Tensor &t);
 

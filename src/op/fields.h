@@ -39,19 +39,17 @@
     }
 /* option_ may be NULL: as another's. */
 #define FIELD_DTYPE(name, operand, option_, usual_, help_)                                                                     \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16", .usual = usual_, .help = help_, \
-     .high = SPK_BF16}
+    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = SPK_TYPES_OF_VALUES, .usual = usual_, .help = help_}
 /* Of the factors of a product. */
 #define FIELD_DTYPE_FACTORS(name, operand, option_, usual_, help_)                                                                      \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16|f8e4m3|f8e5m2|i8", .usual = usual_, \
-     .help = help_, .high = SPK_INT8}
+    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = SPK_TYPES_OF_MATRICES, .usual = usual_, .help = help_}
 /* The tile that a scale factor covers. */
 #define FIELD_SCALE(name, operand, option_, least, help_) \
     {FIELD_OF(name, SPK_FIELD_SCALE, operand), .option = option_, .usual = "none", .help = help_, .low = least, .high = SPK_MOST_ELEMENTS}
 #define FIELD_COMPUTE(name)                                                                                                          \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = "f32|f64|tf32|i32",                                                \
+    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = SPK_TYPES_OF_SUMS,                                                \
      .usual = "f64 for f64, i32 for i8, else f32", \
-     .help = "type of the sums; tf32, for f32: products of values rounded to TF32", .high = SPK_TF32}
+     .help = "type of the sums; tf32, for f32: products of values rounded to TF32"}
 #define FIELD_LAYOUT(name, operand, option_, help_)                                                                         \
     {                                                                                                                       \
         FIELD_OF(name, SPK_FIELD_LAYOUT, operand), .option = option_, .values = SPK_LAYOUTS, .usual = "row", .help = help_, \

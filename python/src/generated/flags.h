@@ -33,7 +33,6 @@ enum : int64_t {
 };
 
 enum : int64_t { WANT_DENSE = 1, WANT_VALUES = 2 };
-enum : int64_t { RESULT_FLOAT32 = 0, RESULT_FLOAT16 = 1, RESULT_BFLOAT16 = 2 };
 enum : int64_t { REPORT_TUNE = 0, REPORT_EXPLAIN = 1, REPORT_LIST = 2, REPORT_RACE = 3, REPORT_TUNE_FRESH = 4 };
 
 } // namespace sparse_autotune
