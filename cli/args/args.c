@@ -11,6 +11,7 @@
 #include "base/c_locale.h"
 #include "cli/base/cli.h"
 #include "cli/base/text.h"
+#include "type/tile.h"
 #include "type/type.h"
 
 void args_add(args *a, const char *title, const args_option *options, int count)
@@ -115,62 +116,6 @@ bool args_read_cells(const char *text, args_cells *out)
         return false;
     *out = count == 1 ? (args_cells){v[0], v[0], v[0]} : (args_cells){v[0], v[1], v[2]};
     return true;
-}
-
-static const struct {
-    const char *word;
-    spk_scale scale;
-} scale_words[] = {{"tensor", {SPK_SCALE_ALL, SPK_SCALE_ALL}},
-                   {"row", {1, SPK_SCALE_ALL}},
-                   {"col", {SPK_SCALE_ALL, 1}},
-                   {"block", {SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}}};
-
-/* "128" or "all", up to `end`. */
-static bool read_side(const char *text, const char *end, int64_t *side)
-{
-    char *behind = NULL;
-    if (end - text == 3 && strncmp(text, "all", 3) == 0) {
-        *side = SPK_SCALE_ALL;
-        return true;
-    }
-    if (text[0] < '0' || text[0] > '9')
-        return false;
-    errno = 0;
-    *side = strtoll(text, &behind, 10);
-    return !errno && behind == end && *side >= 1;
-}
-
-bool args_read_scale(const char *text, spk_scale *out)
-{
-    spk_scale read;
-    const char *times = strchr(text, 'x');
-    for (size_t i = 0; i < sizeof(scale_words) / sizeof(*scale_words); i++)
-        if (strcmp(text, scale_words[i].word) == 0) {
-            *out = scale_words[i].scale;
-            return true;
-        }
-    if (!times || !read_side(text, times, &read.rows) || !read_side(times + 1, times + strlen(times), &read.cols))
-        return false;
-    *out = read;
-    return true;
-}
-
-void args_scale_text(spk_scale scale, char *text, size_t size)
-{
-    char sides[2][24];
-    for (size_t i = 0; i < sizeof(scale_words) / sizeof(*scale_words); i++)
-        if (scale.rows == scale_words[i].scale.rows && scale.cols == scale_words[i].scale.cols) {
-            snprintf(text, size, "%s", scale_words[i].word);
-            return;
-        }
-    for (int i = 0; i < 2; i++) {
-        const int64_t side = i == 0 ? scale.rows : scale.cols;
-        if (side == SPK_SCALE_ALL)
-            snprintf(sides[i], sizeof(sides[i]), "all");
-        else
-            snprintf(sides[i], sizeof(sides[i]), "%lld", (long long)side);
-    }
-    snprintf(text, size, "%sx%s", sides[0], sides[1]);
 }
 
 int args_choice(const char *choices, const char *text)
@@ -311,6 +256,15 @@ static int take_number(const args *a, const args_option *o, const char *text)
     return ARGS_GO;
 }
 
+static int take_scale(const args *a, const args_option *o, const char *text)
+{
+    char words[SPK_TILE_LIST_TEXT];
+    if (spk_tile_read(text, o->to))
+        return ARGS_GO;
+    return wrong(a, "--%s: '%s' is neither %s nor the rows and columns of a tile, 1x128 or allx128", o->name, text,
+                 spk_tile_words("", words, sizeof(words)));
+}
+
 static int parse_value(const args *a, const args_option *o, const char *text)
 {
     switch (o->kind) {
@@ -336,10 +290,7 @@ static int parse_value(const args *a, const args_option *o, const char *text)
                    ? ARGS_GO
                    : wrong(a, "--%s: '%s' is neither a number of 1 or more nor three of them, XxYxZ", o->name, text);
     case ARGS_SCALE:
-        return args_read_scale(text, o->to)
-                   ? ARGS_GO
-                   : wrong(a, "--%s: '%s' is neither tensor, row, col or block nor the rows and columns of a tile, 1x128 or allx128",
-                           o->name, text);
+        return take_scale(a, o, text);
     case ARGS_CHOICE: {
         int index = args_choice(o->values, text);
         if (index < 0)

@@ -37,7 +37,7 @@ typedef enum args_kind {
     ARGS_SHARE,   /* double in [low, high]; "10%" is 0.1 */
     ARGS_BLOCK,   /* args_block: "64" or "64x32" */
     ARGS_CELLS,   /* args_cells: "20" or "20x10x10" */
-    ARGS_SCALE,   /* spk_scale: "tensor", "row", "col", "block" or "1x128" */
+    ARGS_SCALE,   /* spk_scale: "row" or "1x128" (type/tile.h) */
     ARGS_CHOICE,  /* int: index in values "a|b|c" */
     ARGS_DTYPE,   /* spk_dtype */
     ARGS_PATTERN, /* spk_generator */
@@ -90,10 +90,6 @@ bool args_read_real(const char *text, double *out);
 bool args_read_share(const char *text, double *out); /* "0.1" or "10%" */
 bool args_read_block(const char *text, args_block *out);
 bool args_read_cells(const char *text, args_cells *out);
-bool args_read_scale(const char *text, spk_scale *out);
-
-/* The text that args_read_scale reads. */
-void args_scale_text(spk_scale scale, char *text, size_t size);
 /* Index of text in "a|b|c" ('-' and '_' alike), or -1. */
 int args_choice(const char *choices, const char *text);
 
@@ -115,8 +111,6 @@ const char *args_nearest_kernel(const char *text);
 /* The names of all patterns; how many there are. */
 enum { ARGS_MOST_PATTERNS = 32 };
 int args_patterns(const char **names);
-
-#define ARGS_DTYPES "f32|f64|f16|bf16|f8e4m3|f8e5m2|i8"
 
 /* The first comma-separated name that is no kernel of the table, NULL if all are: `bad` gets a copy of it. */
 bool args_kernels_known(const char *list, char *bad, int size);

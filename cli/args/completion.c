@@ -8,6 +8,7 @@
 #include "cli/args/help.h"
 #include "cli/base/text.h"
 #include "cli/io/messages.h"
+#include "type/type.h"
 
 #define MATRIX_ENDINGS "mtx|smtx|npy|safetensors"
 
@@ -26,7 +27,7 @@ static char *words_of(args_kind kind, const char *values)
                 names[count++] = info.name;
         }
     } else if (kind == ARGS_CHOICE || kind == ARGS_DTYPE || kind == ARGS_DEVICE) {
-        text = cli_format("%s", kind == ARGS_DTYPE && !values ? ARGS_DTYPES : kind == ARGS_DEVICE ? "cpu|cuda" : values);
+        text = cli_format("%s", kind == ARGS_DTYPE && !values ? SPK_TYPES_OF_MATRICES : kind == ARGS_DEVICE ? "cpu|cuda" : values);
         for (char *at = text; *at; at++)
             *at = *at == '|' ? ' ' : *at;
         return text;

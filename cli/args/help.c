@@ -9,6 +9,8 @@
 #include "base/c_locale.h"
 #include "cli/base/term.h"
 #include "cli/base/text.h"
+#include "type/tile.h"
+#include "type/type.h"
 
 enum { NARROW = 72, INDENT_NARROW = 6, INDENT_SHORT = 24, INDENT_WHOLE = 28, SHORT_TEXT = 54 };
 
@@ -31,7 +33,7 @@ const char *help_placeholder(const args_option *o)
     case ARGS_SCALE:
         return "TILE";
     case ARGS_DTYPE:
-        return ARGS_DTYPES;
+        return SPK_TYPES_OF_MATRICES;
     case ARGS_PATTERN:
         return "PATTERN";
     case ARGS_KERNELS:
@@ -57,6 +59,7 @@ char *help_text(const args_option *o)
 {
     const double most = 1e9, unlimited = 1e15; /* as good as no limit */
     const bool number = o->kind == ARGS_INT || o->kind == ARGS_REAL;
+    char words[SPK_TILE_LIST_TEXT];
     if (number && (o->high < most || o->low > 1) && o->high < unlimited)
         return cli_format("%s; %.10g to %.10g", o->help, o->low, o->high);
     if (o->kind == ARGS_SEED)
@@ -64,7 +67,7 @@ char *help_text(const args_option *o)
     if (o->kind == ARGS_BLOCK)
         return cli_format("%s; sides of 1 to 256", o->help);
     if (o->kind == ARGS_SCALE)
-        return cli_format("%s; tensor, row, col, block, or a tile such as 1x128 or allx128", o->help);
+        return cli_format("%s; %s, or a tile such as 1x128 or allx128", o->help, spk_tile_words("", words, sizeof(words)));
     if (o->kind == ARGS_PATTERN) {
         char *names = pattern_names(), *text = cli_format("%s; one of %s", o->help, names);
         free(names);

@@ -10,7 +10,7 @@ int help_command(const args *a, bool whole);
 /* Prints the program's help, likewise. */
 int help_program(const cli_command *commands, int count, bool whole);
 
-/* What stands for an option's value: "ROWS", "f32|f64|f16|bf16". */
+/* What stands for an option's value: "ROWS", "n|t". */
 const char *help_placeholder(const args_option *o);
 
 /* What an option does, with what its value may be. The caller frees it. */

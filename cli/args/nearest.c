@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/args/args.h"
+#include "type/type.h"
 
 static int smallest(int a, int b, int c)
 {
@@ -94,36 +95,8 @@ const char *args_nearest_command(const char *text, const char *const *names, int
 
 const char *args_nearest_dtype(const char *text)
 {
-    static const char *const words[][2] = {
-        {"float", "f32"},
-        {"float32", "f32"},
-        {"single", "f32"},
-        {"fp32", "f32"},
-        {"32", "f32"},
-        {"double", "f64"},
-        {"float64", "f64"},
-        {"fp64", "f64"},
-        {"64", "f64"},
-        {"half", "f16"},
-        {"float16", "f16"},
-        {"fp16", "f16"},
-        {"16", "f16"},
-        {"bfloat16", "bf16"},
-        {"brain", "bf16"},
-        {"fp8", "f8e4m3"},
-        {"f8", "f8e4m3"},
-        {"float8", "f8e4m3"},
-        {"e4m3", "f8e4m3"},
-        {"float8_e4m3fn", "f8e4m3"},
-        {"float8_e4m3", "f8e4m3"},
-        {"e5m2", "f8e5m2"},
-        {"float8_e5m2", "f8e5m2"},
-        {"int8", "i8"},
-        {"s8", "i8"},
-        {"8", "i8"},
-    };
-    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
-    return meant ? meant : args_nearest_of(text, ARGS_DTYPES);
+    const spk_type *type = spk_type_meant(text);
+    return type->name ? type->name : args_nearest_of(text, SPK_TYPES_OF_MATRICES);
 }
 
 int args_patterns(const char **names)

@@ -26,11 +26,21 @@ static int64_t draw_gpu_side(random_state *r)
     return random_chance(r, 0.7) ? usual[random_between(r, 0, 13)] : draw_side(r);
 }
 
+/* A type of this use; narrow: one whose sums are of a wider type. */
+static spk_dtype draw_type(random_state *r, spk_type_use use, bool narrow)
+{
+    const spk_type *drawn = NULL;
+    int64_t count = 0;
+    for (const spk_type *type = NULL; (type = spk_type_next(type, 1u << use)) != NULL;)
+        count += spk_type_is_narrow(type->dtype) == narrow;
+    for (int64_t left = random_between(r, 1, count); left > 0; left -= spk_type_is_narrow(drawn->dtype) == narrow)
+        drawn = spk_type_next(drawn, 1u << use);
+    return drawn->dtype;
+}
+
 static void draw_dtypes(random_state *r, bool gpu, spk_spmm *s)
 {
-    static const spk_dtype plain[] = {SPK_F32, SPK_F32, SPK_F32, SPK_F32, SPK_F64, SPK_F64, SPK_F64, SPK_F64, SPK_F16, SPK_BF16};
-    static const spk_dtype short_ones[] = {SPK_F32, SPK_F32, SPK_F64, SPK_F64, SPK_F16, SPK_F16, SPK_F16, SPK_BF16, SPK_BF16, SPK_BF16};
-    spk_dtype dtype = (gpu ? short_ones : plain)[random_between(r, 0, 9)];
+    const spk_dtype dtype = draw_type(r, SPK_USE_VALUES, random_chance(r, gpu ? 0.6 : 0.2));
     bool wider = random_chance(r, 0.3), rounded = random_chance(r, 0.2);
     s->dtype_a = s->dtype_b = s->dtype_d = dtype;
     if (wider)
@@ -57,11 +67,10 @@ spk_scale check_draw_scale(random_state *r, spk_dtype dtype, int64_t rows, int64
 /* Factors of eight bits, with scale factors or without. */
 static void draw_short(random_state *r, check_draft *c)
 {
-    static const spk_dtype types[] = {SPK_F8E4M3, SPK_F8E4M3, SPK_F8E5M2, SPK_INT8}, results[] = {SPK_F32, SPK_F16, SPK_BF16};
     spk_spmm *s = &c->spmm;
     const bool turned = s->trans_a == SPK_TRANS;
-    s->dtype_a = s->dtype_b = types[random_between(r, 0, 3)];
-    s->dtype_d = results[random_between(r, 0, 2)];
+    s->dtype_a = s->dtype_b = draw_type(r, SPK_USE_FACTORS, true);
+    s->dtype_d = spk_type_of(s->dtype_a)->results[random_between(r, 0, SPK_MOST_RESULTS - 1)]; /* what is none of them is the default */
     s->compute = SPK_DTYPE_DEFAULT;
     s->scale_a = random_chance(r, 0.3)
                      ? (spk_scale){SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}
@@ -151,9 +160,9 @@ static void draw_tensor_shape(random_state *r, check_draft *c)
     c->cols = c->spmm.trans_a ? c->m : c->k;
     c->block_rows = c->spmm.trans_a ? across : down;
     c->block_cols = c->spmm.trans_a ? down : across;
-    c->spmm.dtype_a = c->spmm.dtype_b = c->spmm.dtype_d = random_chance(r, 0.5) ? SPK_F16 : SPK_BF16;
+    c->spmm.dtype_a = c->spmm.dtype_b = c->spmm.dtype_d = draw_type(r, SPK_USE_VALUES, true);
     if (random_chance(r, 0.3))
-        c->spmm.dtype_d = SPK_F32;
+        c->spmm.dtype_d = spk_type_of(c->spmm.dtype_a)->sums;
 }
 
 static void draw_shape(random_state *r, bool gpu, check_draft *c)

@@ -5,6 +5,7 @@
 #include "cli/args/args.h"
 #include "cli/base/text.h"
 #include "cli/check/check.h"
+#include "type/tile.h"
 
 static void append(char **text, char *more)
 {
@@ -18,9 +19,9 @@ static void append(char **text, char *more)
 static char *field_text(const spk_field_info *field, const operation_struct *given)
 {
     if (field->kind == SPK_FIELD_SCALE) {
-        char tile[64];
+        char tile[SPK_TILE_TEXT];
         const spk_scale scale = operation_get_scale(field, given);
-        args_scale_text(scale, tile, sizeof(tile));
+        spk_tile_text(scale, tile, sizeof(tile));
         return scale.rows != 0 ? cli_format(", %s %s", field->name, tile) : NULL;
     }
     const int64_t value = field->kind == SPK_FIELD_REAL ? 0 : operation_get(field, given);

@@ -8,6 +8,8 @@
 #include "cli/io/json.h"
 #include "cli/io/messages.h"
 #include "cli/problem/problem.h"
+#include "type/tile.h"
+#include "type/type.h"
 
 /* "none", or what takes part, joined with '+': "beta+bias_row+gelu_erf+residual+preact" ("factor" where the residual multiplies). NULL: the
  * operation has no epilogue. */
@@ -61,7 +63,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
     const int64_t value = s->kind == SPK_FIELD_REAL || s->kind == SPK_FIELD_SCALE ? 0 : operation_get(field, &p->given);
     int length;
     double real;
-    char tile[64];
+    char tile[SPK_TILE_TEXT];
     switch (s->kind) {
     case SPK_FIELD_DTYPE:
         json_put(o, s->key, json_string(spk_dtype_name(problem_dtype(p, s))));
@@ -86,7 +88,7 @@ static void put_setting(json_t *o, const problem *p, const setting *s)
         json_put(o, s->key, json_number(real));
         break;
     case SPK_FIELD_SCALE:
-        args_scale_text(operation_get_scale(field, &p->given), tile, sizeof(tile));
+        spk_tile_text(operation_get_scale(field, &p->given), tile, sizeof(tile));
         if (operation_get_scale(field, &p->given).rows)
             json_put(o, s->key, json_text(tile));
         break;
@@ -284,7 +286,7 @@ static bool take_field(const json_t *value, const field *f, problem_flags *flags
         }
         return text && args_read_cells(text, &flags->cells);
     case FIELD_SCALE:
-        return text && args_read_scale(text, f->to);
+        return text && spk_tile_read(text, f->to);
     case FIELD_PATTERN:
         return text && take_pattern(text, flags);
     case FIELD_TOKENS:
@@ -324,7 +326,7 @@ static void spell_tokens(json_t *object)
 static char *allowed(const field *f, const char *text)
 {
     const char *near = NULL, *takes;
-    char range[80];
+    char range[80], words[SPK_TILE_LIST_TEXT];
     switch (f->kind) {
     case FIELD_INT:
     case FIELD_SIDE:
@@ -341,7 +343,7 @@ static char *allowed(const field *f, const char *text)
         near = text ? args_nearest_of(text, f->choices) : NULL;
         break;
     case FIELD_DTYPE:
-        takes = f->choices ? f->choices : ARGS_DTYPES;
+        takes = f->choices ? f->choices : SPK_TYPES_OF_MATRICES;
         near = text ? args_nearest_dtype(text) : NULL;
         break;
     case FIELD_PATTERN:
@@ -351,7 +353,7 @@ static char *allowed(const field *f, const char *text)
     case FIELD_BLOCK:
         return cli_format("64 or \"64x32\", sides of 1 to 256");
     case FIELD_SCALE:
-        return cli_format("\"tensor\", \"row\", \"col\", \"block\" or a tile such as \"1x128\" or \"allx128\"");
+        return cli_format("%s, or a tile such as \"1x128\" or \"allx128\"", spk_tile_words("\"", words, sizeof(words)));
     case FIELD_CELLS:
         return cli_format("20 or \"20x10x10\", each 1 or more");
     case FIELD_TOKENS:

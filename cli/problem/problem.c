@@ -10,7 +10,7 @@
 #include "cli/io/messages.h"
 #include "cli/matrix/matrix.h"
 
-/* A choice of a dtype: "default|f32|f64|tf32". */
+/* A choice of a dtype, of sums among them "default". */
 static spk_dtype chosen_dtype(const setting *s, int index)
 {
     int length;

@@ -6,6 +6,7 @@
 #include "cli/base/text.h"
 #include "cli/matrix/matrix.h"
 #include "cli/problem/problem.h"
+#include "type/tile.h"
 #include "type/type.h"
 
 /* What is appended to as it grows; freed by who made it. */
@@ -77,8 +78,8 @@ static void append_setting(char **text, const problem_flags *f, const problem *p
         append(text, cli_format(" --%s %.17g", s->option, value->real));
         break;
     case ARGS_SCALE: {
-        char tile[64];
-        args_scale_text(value->scale, tile, sizeof(tile));
+        char tile[SPK_TILE_TEXT];
+        spk_tile_text(value->scale, tile, sizeof(tile));
         append(text, cli_format(" --%s %s", s->option, tile));
         break;
     }
@@ -162,8 +163,8 @@ static char *own_words(const problem *p)
         else if (f->kind == SPK_FIELD_COUNT && value)
             append(&text, cli_format(", %s %lld", f->option, (long long)value));
         else if (f->kind == SPK_FIELD_SCALE && operation_get_scale(f, &p->given).rows != 0) {
-            char tile[64];
-            args_scale_text(operation_get_scale(f, &p->given), tile, sizeof(tile));
+            char tile[SPK_TILE_TEXT];
+            spk_tile_text(operation_get_scale(f, &p->given), tile, sizeof(tile));
             append(&text, cli_format(", %s %s", f->option, tile));
         }
     }

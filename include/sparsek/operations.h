@@ -47,24 +47,24 @@ typedef struct spk_scale {
 typedef struct spk_spmm {
     size_t struct_size;
     spk_operation operation; /* SPK_SPMM */
-    spk_trans trans_a;
-    int64_t n;         /* columns of B and D, >= 0 */
-    spk_dtype dtype_a; /* values; default: SPK_F32 */
-    spk_dtype dtype_b; /* default: dtype_a */
-    spk_dtype dtype_d; /* C, D, bias, residual, preact; default: dtype_b, f32 for 8 bits */
+    spk_trans trans_a;       /* op(A): A, or A transposed */
+    int64_t n;               /* columns of B and D, >= 0 */
+    spk_dtype dtype_a;       /* values; default: SPK_F32 */
+    spk_dtype dtype_b;       /* default: dtype_a */
+    spk_dtype dtype_d;       /* C, D, bias, residual, preact; default: dtype_b, f32 for 8 bits */
     spk_dtype compute; /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
-    spk_layout block_layout; /* inside a block of values */
-    spk_layout layout_b;
-    spk_layout layout_d;   /* D, C, residual and preact */
-    int use_c;             /* 1: C takes part (args.beta); 0: beta is ignored */
-    int64_t ldb, ldc, ldd; /* 0: tight (the row length if row-major, the column length if column-major) */
-    int64_t ldr, ldp;      /* of residual and preact; 0: tight */
-    spk_bias bias;         /* per row: M values; per column: N values */
-    spk_activation activation;
-    spk_residual residual;
-    int keep_preact;  /* 1: the value before the activation goes to args.preact */
-    int64_t batch;    /* items: products of one pattern, each with arrays of its own; 0: 1 */
-    int64_t stride_a; /* values from one item to the next; 0: one A for all */
+    spk_layout block_layout;   /* inside a block of values */
+    spk_layout layout_b;       /* B: row- or column-major */
+    spk_layout layout_d;       /* D, C, residual and preact */
+    int use_c;                 /* 1: C takes part (args.beta); 0: beta is ignored */
+    int64_t ldb, ldc, ldd;     /* 0: tight (the row length if row-major, the column length if column-major) */
+    int64_t ldr, ldp;          /* of residual and preact; 0: tight */
+    spk_bias bias;             /* per row: M values; per column: N values */
+    spk_activation activation; /* of the sum, bias included */
+    spk_residual residual;     /* what args.residual does after the activation */
+    int keep_preact;           /* 1: the value before the activation goes to args.preact */
+    int64_t batch;             /* items: products of one pattern, each with arrays of its own; 0: 1 */
+    int64_t stride_a;          /* values from one item to the next; 0: one A for all */
     /* elements from one item to the next; 0: tight (leading dimension x lines); B, C: SPK_STRIDE_SHARED */
     int64_t stride_b, stride_c, stride_d;
     /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
@@ -118,8 +118,8 @@ typedef struct spk_sddmm {
     spk_dtype dtype_y;       /* default: dtype_x */
     spk_dtype dtype_d;       /* C and D; default: dtype_y, f32 for 8 bits */
     spk_dtype compute; /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: X and Y may be rounded to 10 bits behind the point */
-    spk_layout block_layout; /* inside a block of C and D */
-    spk_layout layout_x, layout_y;
+    spk_layout block_layout;                        /* inside a block of C and D */
+    spk_layout layout_x, layout_y;                  /* row- or column-major */
     int use_c;                                      /* 1: C takes part (args.beta); 0: beta is ignored */
     int64_t ldx, ldy;                               /* 0: tight */
     int64_t batch;                                  /* items: products of one pattern, each with arrays of its own; 0: 1 */
@@ -160,18 +160,18 @@ typedef struct spk_gemm {
     spk_dtype compute;   /* default: f32, f64 for f64, i32 for i8. SPK_TF32 with f32: A and B may be rounded to 10 bits behind the point */
     spk_trans trans_a;   /* T: the array of A is K x M */
     spk_trans trans_b;   /* T: the array of B is N x K */
-    spk_layout layout_a; /* of the array, as it is before op; so layout_b */
-    spk_layout layout_b;
+    spk_layout layout_a; /* of the array, as it is before op */
+    spk_layout layout_b; /* likewise */
     spk_layout layout_d; /* D, C, residual and preact */
     int use_c;           /* 1: C takes part (args.beta); 0: beta is ignored */
     int64_t lda, ldb;    /* 0: tight (the row length of the array if row-major, its column length if column-major) */
     int64_t ldc, ldd;    /* 0: tight */
     int64_t ldr, ldp;    /* of residual and preact; 0: tight */
     spk_bias bias;       /* per row: M values; per column: N values */
-    spk_activation activation;
-    spk_residual residual;
-    int keep_preact; /* 1: the value before the activation goes to args.preact */
-    int64_t batch;   /* items: products with arrays of their own; 0: 1 */
+    spk_activation activation; /* of the sum, bias included */
+    spk_residual residual;     /* what args.residual does after the activation */
+    int keep_preact;           /* 1: the value before the activation goes to args.preact */
+    int64_t batch;             /* items: products with arrays of their own; 0: 1 */
     /* elements from one item to the next; 0: tight (leading dimension x lines); A, B, C: SPK_STRIDE_SHARED */
     int64_t stride_a, stride_b, stride_c, stride_d;
     /* of residual (or SPK_STRIDE_SHARED) and preact. Items of D or preact may lie side by side in each line, and must not overlap. Bias is
@@ -320,8 +320,8 @@ typedef struct spk_attention_backward {
     int64_t window_left, window_right, sinks;
     int use_softcap;
     int use_grad_lse; /* 1: the loss depends on LSE, too: args.grad_lse is read */
+    /* lists of a mask; of the arrays of attention from row to row, from head to head, from item to item: as in spk_attention */
     int64_t mask_heads, mask_items;
-    /* of the arrays of attention: from row to row, from head to head, from item to item; as in spk_attention */
     int64_t ldq, ldk, ldv, ldo;
     int64_t head_stride_q, head_stride_k, head_stride_v, head_stride_o, head_stride_lse;
     int64_t stride_q, stride_k, stride_v, stride_o, stride_lse;

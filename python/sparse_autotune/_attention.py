@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from . import _C, _ops, _pages
-from ._band import Diagonal, Side, band_of
+from ._band import Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
 from ._gemm import check_dense
 from ._matmul import as_pattern
-from ._ops import BOTTOM_RIGHT, CAUSAL, ROWS_FIRST, TOP_LEFT, VERSION_UNKNOWN, any_autocast, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._numbers import BOTTOM_RIGHT, CAUSAL, DYNAMIC, ROWS_FIRST, TOP_LEFT, Diagonal
+from ._ops import VERSION_UNKNOWN, any_autocast, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._types import HALVES
 
 _NO_MASK: tuple[Any, ...] = (None, None, 1, 1, 1, 1)
 _NO_PACKING: tuple[Any, Any, Any] = (None, None, None)
@@ -50,7 +52,7 @@ def has_gradients(q: Tensor, masked: bool) -> bool:
     if q.device.type != "cuda":
         return True
     depth = q.shape[-1]
-    if q.dtype not in (torch.float16, torch.bfloat16) or depth % 8 != 0 or depth < 16:
+    if q.dtype not in HALVES or depth % 8 != 0 or depth < 16:
         return False
     return depth <= (160 if masked else 128 if _is_hopper(q.get_device()) else 0)
 
@@ -294,7 +296,7 @@ def attention(
             left, right, first, flags = band_of(causal, window, sinks, diagonal, *_beside(queries, keys, lengths, query_ends, key_ends, page_table))
             masked = _NO_MASK if mask is None else _mask_of(mask, queries, keys, q.shape[0], q.shape[3 - row])
             if isinstance(mask, BlockMask) and mask.dynamic:
-                flags |= _ops.DYNAMIC
+                flags |= DYNAMIC
     if plain:
         made = direct_attention(q, k, v, left, right, first, scale, softcap, flags if layout == "bhsd" else flags | ROWS_FIRST, True)
         if made is not NotImplemented:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import operator
-from typing import Any, Literal
+from typing import Any
 
-from ._ops import BOTTOM_RIGHT, CAUSAL, TOP_LEFT
+from ._numbers import BOTTOM_RIGHT, CAUSAL, TOP_LEFT, Diagonal
 
-Diagonal = Literal["top_left", "bottom_right"]
 Side = int | None
 
 _MOST = 1 << 40  # keys: more are in no tensor

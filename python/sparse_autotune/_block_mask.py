@@ -12,9 +12,10 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
 from . import _flex, _mask_shapes
-from ._band import Diagonal, Side, band_of
+from ._band import Side, band_of
 from ._bsr import _pair, in_line, indices_of, plain_numbers, tuples
-from ._ops import BOTTOM_RIGHT, CAUSAL, is_compiling, is_recorded, is_tracing, transforming
+from ._numbers import BOTTOM_RIGHT, CAUSAL, Diagonal
+from ._ops import is_compiling, is_recorded, is_tracing, transforming
 
 
 def _check_booleans(mask: Tensor, lines: str) -> None:

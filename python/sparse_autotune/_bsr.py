@@ -14,6 +14,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as 
 from torch.utils import _pytree
 
 from . import _files
+from ._types import DTYPES, FACTORS, FLOATS8, NOT_IN_NUMPY, listed, name_of
 from ._warnings import warn
 
 Norm = Literal["l1", "l2", "max"]
@@ -241,8 +242,8 @@ class BSR:
         import scipy.sparse
 
         self._plain("scipy.sparse.bsr_array")
-        if self.dtype is torch.bfloat16 or self.dtype in _FLOATS8:
-            raise TypeError(f"values: SciPy knows no {str(self.dtype).removeprefix('torch.')}")
+        if self.dtype in NOT_IN_NUMPY:
+            raise TypeError(f"values: SciPy knows no {name_of(self.dtype)}")
         parts = (self.values.detach().cpu().numpy(), self.col_indices.cpu().numpy(), self.row_offsets.cpu().numpy())
         return scipy.sparse.bsr_array(parts, shape=self.shape, blocksize=self.block, copy=False)
 
@@ -402,16 +403,12 @@ _HOW_TO_SORT = "sa.BSR.from_scipy sorts blocks and sums duplicates"
 
 _NORMS = ("l1", "l2", "max")
 _ENTRIES_AT_ONCE = 1 << 22  # of which norms are computed in one go: what float64 takes of memory
-DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_FLOATS8 = (torch.float8_e4m3fn, torch.float8_e5m2)
-FACTORS = (*_FLOATS8, torch.int8)  # of scaled_matmul
 
 
 def check_dtype(name: str, dtype: Any, more: tuple[torch.dtype, ...] = ()) -> None:
     if dtype not in DTYPES and dtype not in more:
-        *others, last = (str(known).removeprefix("torch.") for known in (*DTYPES, *more))
-        given = str(dtype).removeprefix("torch.") if isinstance(dtype, torch.dtype) else repr(dtype)
-        raise TypeError(f"{name}: its dtype must be {', '.join(others)} or {last}, not {given}{hint_at_scaled(dtype)}")
+        given = name_of(dtype) if isinstance(dtype, torch.dtype) else repr(dtype)
+        raise TypeError(f"{name}: its dtype must be {listed((*DTYPES, *more))}, not {given}{hint_at_scaled(dtype)}")
 
 
 def hint_at_scaled(dtype: Any) -> str:
@@ -422,7 +419,7 @@ def hint_at_scaled(dtype: Any) -> str:
 def _moved(values: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
     """What a change makes of values that moves them and no more. Of float8 PyTorch cannot move all: bytes go in their place, or float32 where
     a gradient is to go back."""
-    if values.dtype not in _FLOATS8:
+    if values.dtype not in FLOATS8:
         return change(values)
     if values.requires_grad and torch.is_grad_enabled():
         return change(values.float()).to(values.dtype)

@@ -13,7 +13,9 @@ import torch
 from torch import Tensor
 
 from . import _ops
-from ._ops import ACTIVATION_SHIFT, FACTOR, FINITE, TF32, WHOLE, WIDE, forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._numbers import ACTIVATION_MASK, ACTIVATION_SHIFT, FACTOR, FINITE, TF32, WHOLE, WIDE
+from ._ops import forward_ad, is_compiling, is_recorded, is_tracing, transforming
+from ._types import HALVES
 
 BARE = FINITE | TF32 | WIDE | WHOLE  # flags without activation and factor
 
@@ -23,7 +25,7 @@ raw_gemm_out = torch.ops.sparse_autotune._gemm_out.default
 
 
 def result_dtype(a: Tensor, flags: int) -> torch.dtype:
-    return torch.float32 if flags & WIDE and a.dtype in (torch.float16, torch.bfloat16) else a.dtype
+    return torch.float32 if flags & WIDE and a.dtype in HALVES else a.dtype
 
 
 def cut_dim(a: Tensor, b: Tensor, offs: Tensor | None) -> int | None:
@@ -89,7 +91,7 @@ def gemm(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, off
     graded = torch.is_grad_enabled() and (
         a.requires_grad or b.requires_grad or (bias is not None and bias.requires_grad) or (residual is not None and residual.requires_grad)
     )
-    if graded and (residual is not None or flags >> ACTIVATION_SHIFT & 7):  # what their gradients need is kept
+    if graded and (residual is not None or flags >> ACTIVATION_SHIFT & ACTIVATION_MASK):  # what their gradients need is kept
         return finished(gemm(a, b, bias, None, offs, flags & BARE), residual, flags)
     if is_compiling() or transforming() or forward_ad._current_level >= 0 or is_tracing() or is_recorded():
         return public_gemm(a, b, bias, residual, offs, flags)

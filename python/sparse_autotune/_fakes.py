@@ -8,14 +8,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._bsr import DTYPES, FACTORS, hint_at_scaled
+from ._bsr import hint_at_scaled
 from ._dense import cut_dim, result_dtype
-from ._ops import ACTIVATION_SHIFT, BOTTOM_RIGHT, CAUSAL, DYNAMIC, FACTOR, FINITE, RIGHT, ROWS_FIRST, TF32, TOP_LEFT, TRANS, WHOLE, WIDE
-
-_OF_SDDMM = FINITE | TF32  # the flags that each operator knows
-_OF_SPMM = _OF_SDDMM | TRANS | RIGHT | 7 << ACTIVATION_SHIFT | FACTOR
-_OF_GEMM = _OF_SDDMM | 7 << ACTIVATION_SHIFT | FACTOR | WIDE | WHOLE
-_OF_ATTENTION = ROWS_FIRST | CAUSAL | TOP_LEFT | BOTTOM_RIGHT | DYNAMIC
+from ._numbers import (
+    ATTENTION_PAGES,
+    BOTTOM_RIGHT,
+    FACTOR,
+    OF_ATTENTION,
+    OF_GEMM,
+    OF_SDDMM,
+    OF_SPMM,
+    RIGHT,
+    ROWS_FIRST,
+    TOP_LEFT,
+    TRANS,
+    WANT_DENSE,
+    WANT_VALUES,
+)
+from ._types import DTYPES, FACTORS, RESULTS, listed, name_of
 
 
 def _require(holds: Any, text: str) -> None:
@@ -26,12 +36,8 @@ def _check_flags(flags: int, known: int) -> None:
     _require(flags & ~known == 0, f"flags: {flags} has bits that this operator does not know, {flags & ~known}; it knows those of {known}")
 
 
-def _name(dtype: torch.dtype) -> str:
-    return str(dtype).removeprefix("torch.")
-
-
 def _check_dtype(name: str, tensor: Tensor, other: str, like: Tensor) -> None:
-    _require(tensor.dtype == like.dtype, f"{name}: its dtype must be that of {other}, {_name(like.dtype)}, not {_name(tensor.dtype)}")
+    _require(tensor.dtype == like.dtype, f"{name}: its dtype must be that of {other}, {name_of(like.dtype)}, not {name_of(tensor.dtype)}")
 
 
 def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> None:
@@ -42,7 +48,7 @@ def _check_devices(like_name: str, like: Tensor, **others: Tensor | None) -> Non
 
 
 def _check_number(name: str, tensor: Tensor) -> None:
-    text = f"{name}: its dtype must be float32, float64, float16 or bfloat16, not {_name(tensor.dtype)}{hint_at_scaled(tensor.dtype)}"
+    text = f"{name}: its dtype must be {listed(DTYPES)}, not {name_of(tensor.dtype)}{hint_at_scaled(tensor.dtype)}"
     _require(tensor.dtype in DTYPES, text)
 
 
@@ -51,7 +57,7 @@ def _check_pattern(row_offsets: Tensor, col_indices: Tensor, rows: int, cols: in
     _require(1 <= block_rows and block_rows <= 256 and 1 <= block_cols and block_cols <= 256, f"{sizes}: blocks must be 1 to 256 high and wide")
     _require(0 <= rows and 0 <= cols, f"{sizes}: sizes must not be negative")
     integer = row_offsets.dtype in (torch.int32, torch.int64)
-    _require(integer, f"row_offsets: its dtype must be int32 or int64, not {_name(row_offsets.dtype)}")
+    _require(integer, f"row_offsets: its dtype must be int32 or int64, not {name_of(row_offsets.dtype)}")
     _check_dtype("col_indices", col_indices, "row_offsets", row_offsets)
     for name, tensor in (("row_offsets", row_offsets), ("col_indices", col_indices)):
         _require(tensor.dim() == 1, f"{name}: must be a contiguous tensor of one dimension; its shape is {list(tensor.shape)}")
@@ -77,7 +83,7 @@ def _batch(name: str, x: Tensor, items_x: int, other: str, y: Tensor, items_y: i
 
 
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
-    _check_flags(flags, _OF_SPMM)
+    _check_flags(flags, OF_SPMM)
     _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
@@ -102,7 +108,7 @@ def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense:
 def _sddmm_shape(
     x: Tensor, y: Tensor, row_offsets: Tensor, col_indices: Tensor, rows: int, cols: int, block_rows: int, block_cols: int, flags: int
 ) -> list[Any]:
-    _check_flags(flags, _OF_SDDMM)
+    _check_flags(flags, OF_SDDMM)
     _check_devices("x", x, y=y, row_offsets=row_offsets, col_indices=col_indices)
     for name, operand in (("x", x), ("y", y)):
         _require(operand.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(operand.shape)}")
@@ -116,7 +122,7 @@ def _sddmm_shape(
 
 
 def _check_groups(a: Tensor, b: Tensor, offs: Tensor) -> None:
-    _require(offs.dtype == torch.int32, f"offs: its dtype must be int32, not {_name(offs.dtype)}")
+    _require(offs.dtype == torch.int32, f"offs: its dtype must be int32, not {name_of(offs.dtype)}")
     _require(offs.dim() == 1, f"offs: must be a contiguous tensor of one dimension; its shape is {list(offs.shape)}")
     fits = (a.dim(), b.dim()) in ((2, 3), (3, 2), (2, 2))
     shapes = f"the shapes of a and b are {list(a.shape)} and {list(b.shape)}"
@@ -127,14 +133,14 @@ def _check_groups(a: Tensor, b: Tensor, offs: Tensor) -> None:
 
 
 def _check_result(name: str, tensor: Tensor, dtype: torch.dtype, shape: list[Any], text: str) -> None:
-    _require(tensor.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(tensor.dtype)}")
+    _require(tensor.dtype == dtype, f"{name}: its dtype must be that of the result, {name_of(dtype)}, not {name_of(tensor.dtype)}")
     _require(tensor.dim() == len(shape), text)
     for size, wanted in zip(tensor.shape, shape, strict=True):
         _require(size == wanted, text)
 
 
 def _gemm_shape(a: Tensor, b: Tensor, bias: Tensor | None, residual: Tensor | None, offs: Tensor | None, flags: int) -> list[Any]:
-    _check_flags(flags, _OF_GEMM)
+    _check_flags(flags, OF_GEMM)
     _check_number("a", a)
     _check_devices("a", a, b=b, bias=bias, residual=residual, offs=offs)
     _check_dtype("b", b, "a", a)
@@ -164,7 +170,7 @@ def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype |
     if dtype is None or dtype == like.dtype:
         _check_dtype(name, out, "the operands", like)
     else:
-        _require(out.dtype == dtype, f"{name}: its dtype must be that of the result, {_name(dtype)}, not {_name(out.dtype)}")
+        _require(out.dtype == dtype, f"{name}: its dtype must be that of the result, {name_of(dtype)}, not {name_of(out.dtype)}")
     _require(out.dim() == len(shape), f"{name}: its shape is {list(out.shape)}, the result's {shape}")
     for size, wanted in zip(out.shape, shape, strict=True):
         _require(size == wanted, f"{name}: its shape is {list(out.shape)}, the result's {shape}")
@@ -196,7 +202,7 @@ def _raw_spmm_added(values, row_offsets, col_indices, dense, bias, rows, cols, f
 
 @torch.library.register_fake("sparse_autotune::_spmm_gradients")
 def _raw_gradients(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want):
-    return (torch.empty_like(dense) if want & 1 else None), (torch.empty_like(values) if want & 2 else None)
+    return (torch.empty_like(dense) if want & WANT_DENSE else None), (torch.empty_like(values) if want & WANT_VALUES else None)
 
 
 @torch.library.register_fake("sparse_autotune::sddmm")
@@ -233,28 +239,28 @@ def _raw_gemm_out(a, b, bias, residual, flags, out):
 
 
 def _scaled_dtype(result: int) -> torch.dtype:
-    _require(result in (0, 1, 2), f"result: {result} is none of 0 (float32), 1 (float16) and 2 (bfloat16)")
-    return (torch.float32, torch.float16, torch.bfloat16)[result]
+    *others, last = (f"{place} ({name_of(dtype)})" for place, dtype in enumerate(RESULTS))
+    _require(0 <= result and result < len(RESULTS), f"result: {result} is none of {', '.join(others)} and {last}")
+    return RESULTS[result]
 
 
 def _check_factors(name: str, tensor: Tensor) -> None:
-    _require(tensor.dtype in FACTORS, f"{name}: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not {_name(tensor.dtype)}")
+    _require(tensor.dtype in FACTORS, f"{name}: its dtype must be {listed(FACTORS)}, not {name_of(tensor.dtype)}")
 
 
-def _check_no_batch(name: str, tensor: Tensor, dims: int) -> None:
-    text = f"must have {'two' if dims == 2 else 'three'} dimensions, as products of eight bits have no batch; its shape is {list(tensor.shape)}"
-    _require(tensor.dim() == dims, f"{name}: {text}")
+def _check_dims(name: str, tensor: Tensor) -> None:
+    _require(tensor.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(tensor.shape)}")
 
 
 @torch.library.register_fake("sparse_autotune::scaled_spmm")
 def _scaled_spmm(
     values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
 ):
-    _check_flags(flags, _OF_SPMM)
+    _check_flags(flags, OF_SPMM)
     _check_factors("values", values)
     _check_dtype("dense", dense, "values", values)
-    _check_no_batch("values", values, 3)
-    _check_no_batch("dense", dense, 2)
+    _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
+    _check_dims("dense", dense)
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
     right = bool(flags & RIGHT)
@@ -262,19 +268,19 @@ def _scaled_spmm(
     given = dense.shape[-1] if right else dense.shape[-2]
     _require(given == inner, f"dense: its shape is {list(dense.shape)}; the product needs {inner} {'columns' if right else 'rows'}")
     shape = [dense.shape[-2], m] if right else [m, dense.shape[-1]]
-    return dense.new_empty(shape, dtype=_scaled_dtype(result))
+    return dense.new_empty([*_batch("values", values, 3, "dense", dense, 2), *shape], dtype=_scaled_dtype(result))
 
 
 @torch.library.register_fake("sparse_autotune::scaled_gemm")
 def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result):
-    _check_flags(flags, _OF_GEMM)
+    _check_flags(flags, OF_GEMM)
     _check_factors("a", a)
     _check_dtype("b", b, "a", a)
-    _check_no_batch("a", a, 2)
-    _check_no_batch("b", b, 2)
+    _check_dims("a", a)
+    _check_dims("b", b)
     _check_devices("a", a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _require(a.shape[-1] == b.shape[-2], f"b: its shape is {list(b.shape)}; the product needs {a.shape[-1]} rows, as a has columns")
-    return a.new_empty([a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
+    return a.new_empty([*_batch("a", a, 2, "b", b, 2), a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
 
 
 # ------------------------------------------------------------------------------------------------ attention
@@ -306,7 +312,7 @@ def _check_lists(sizes: tuple[Any, ...], row_offsets: Tensor, col_indices: Tenso
 def _check_index(name: str, index: Tensor | None, dims: int, wanted: Any, of: str) -> None:
     if index is None:
         return
-    _require(index.dtype == torch.int32, f"{name}: its dtype must be int32, not {_name(index.dtype)}")
+    _require(index.dtype == torch.int32, f"{name}: its dtype must be int32, not {name_of(index.dtype)}")
     text = f"{name}: its shape is {list(index.shape)}; it must be [{wanted}{', pages of each]' if dims > 1 else ']'}: one for {of}"
     _require(index.dim() == dims, text)
     _require(index.shape[0] == wanted, text)
@@ -345,7 +351,7 @@ def _check_tiles(q: Tensor, col_indices: Tensor | None, block_rows: int, block_c
 def _attention_shapes(
     q, k, v, row_offsets, col_indices, block_rows, block_cols, of_heads, of_items, flags, query_ends, key_ends, page_table, want_lse
 ) -> tuple[list[Any], list[Any]]:
-    _check_flags(flags, _OF_ATTENTION)
+    _check_flags(flags, OF_ATTENTION)
     both = bool(flags & TOP_LEFT) and bool(flags & BOTTOM_RIGHT)
     _require(not both, f"flags: {flags} says top_left and bottom_right; one key stands beside a query")
     rows_first = bool(flags & ROWS_FIRST)
@@ -413,7 +419,7 @@ for _name_of_op in ("attention", "_attention"):
 @torch.library.register_fake("sparse_autotune::attention_backward")
 def _fake_backward(grad_o, grad_lse, o, lse, q, k, v, *rest, **named):
     made_o, made_lse = _fake_attention(True)(q, k, v, *rest, **named)
-    page_table = named.get("page_table", rest[14] if len(rest) > 14 else None)
+    page_table = named.get("page_table", rest[ATTENTION_PAGES] if len(rest) > ATTENTION_PAGES else None)
     _require(page_table is None, "page_table: pages of a cache have no gradient")
     for name, given, made, like in (("o", o, made_o, "attention's result"), ("lse", lse, made_lse, "the logarithms of attention's sums")):
         _check_made(name, given, made, like)
@@ -424,7 +430,7 @@ def _fake_backward(grad_o, grad_lse, o, lse, q, k, v, *rest, **named):
 
 
 def _check_made(name: str, given: Tensor, made: Tensor, like: str) -> None:
-    _require(given.dtype == made.dtype, f"{name}: its dtype must be that of {like}, {_name(made.dtype)}, not {_name(given.dtype)}")
+    _require(given.dtype == made.dtype, f"{name}: its dtype must be that of {like}, {name_of(made.dtype)}, not {name_of(given.dtype)}")
     text = f"{name}: its shape is {list(given.shape)}; it must be {list(made.shape)}, that of {like}"
     _require(given.dim() == made.dim(), text)
     for size, wanted in zip(given.shape, made.shape, strict=True):

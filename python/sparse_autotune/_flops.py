@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ._ops import RIGHT, ROWS_FIRST
+from ._numbers import RIGHT, ROWS_FIRST, WANT_DENSE, WANT_VALUES
 
 _ops = torch.ops.sparse_autotune
 
@@ -31,21 +31,53 @@ def _sddmm_flop(x, y, row_offsets, col_indices, rows, cols, block_rows, block_co
 
 
 def _gradients_flop(values, row_offsets, col_indices, dense, gradient, rows, cols, flags, version, want, out_shape=None, **_kwargs) -> int:
-    return (bool(want & 1) + bool(want & 2)) * _of_spmm(values, dense, flags)
+    return (bool(want & WANT_DENSE) + bool(want & WANT_VALUES)) * _of_spmm(values, dense, flags)
 
 
-def _gemm_flop(a, b, bias, residual, *rest, out_shape=None, **_kwargs) -> int:
-    offs = rest[0] if len(rest) > 1 and not isinstance(rest[0], int) else None
+def _gemm_flop(a, b, bias, residual, offs, flags, out_shape=None, **_kwargs) -> int:
     lead = () if offs is not None else torch.broadcast_shapes(tuple(a[:-2]), tuple(b[:-2]))  # the groups make up the whole
     return 2 * a[-2] * a[-1] * b[-1] * math.prod(lead)
 
 
-def _attention_flop(q, k, v, row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, *rest, out_shape=None, **_kwargs) -> int:
+def _gemm_out_flop(a, b, bias, residual, flags, out, out_shape=None, **_kwargs) -> int:
+    return _gemm_flop(a, b, bias, residual, None, flags)
+
+
+def _scaled_spmm_flop(values, row_offsets, col_indices, dense, rows, cols, flags, *_scales, out_shape=None, **_kwargs) -> int:
+    return _of_spmm(values, dense, flags)
+
+
+def _scaled_gemm_flop(a, b, flags, *_scales, out_shape=None, **_kwargs) -> int:
+    return _gemm_flop(a, b, None, None, None, flags)
+
+
+def _attention_flop(
+    q,
+    k,
+    v,
+    row_offsets,
+    col_indices,
+    block_rows,
+    block_cols,
+    mask_heads,
+    mask_items,
+    window_left,
+    window_right,
+    sinks,
+    scale,
+    softcap,
+    flags,
+    query_ends=None,
+    key_ends=None,
+    page_table=None,
+    *_rest,
+    out_shape=None,
+    **_kwargs,
+) -> int:
     """Of all blocks of the mask, or all keys of all items; causality, windows, lengths and sequences are not looked at, as the counter does
     not with PyTorch's own."""
-    head, row = (2, 1) if rest[5] & ROWS_FIRST else (1, 2)
+    head, row = (2, 1) if flags & ROWS_FIRST else (1, 2)
     lists = q[0] * q[head]
-    page_table = rest[8] if len(rest) > 8 else None
     keys = k[row] if page_table is None else k[row] * page_table[1]
     pairs = lists * q[row] * keys if col_indices is None else col_indices[0] * block_rows * block_cols * lists // (mask_heads * mask_items)
     return 2 * pairs * (q[3] + v[3])
@@ -62,7 +94,10 @@ def register(counter: Any) -> None:
         ([_ops.spmm, _ops._spmm, _ops._spmm_out, _ops._spmm_added], _spmm_flop),
         ([_ops.sddmm, _ops._sddmm, _ops._sddmm_out], _sddmm_flop),
         ([_ops._spmm_gradients], _gradients_flop),
-        ([_ops.gemm, _ops._gemm, _ops._gemm_out], _gemm_flop),
+        ([_ops.gemm, _ops._gemm], _gemm_flop),
+        ([_ops._gemm_out], _gemm_out_flop),
+        ([_ops.scaled_spmm], _scaled_spmm_flop),
+        ([_ops.scaled_gemm], _scaled_gemm_flop),
         ([_ops.attention, _ops.attention_lse, _ops._attention, _ops._attention_lse], _attention_flop),
         ([_ops.attention_backward, _ops._attention_backward], _backward_flop),
     ):

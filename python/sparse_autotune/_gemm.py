@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from . import _dense, _ops
-from ._bsr import FACTORS, is_dense, kind_of
+from ._bsr import is_dense, kind_of
 from ._matmul import check_into, check_out
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation, check_activation
+from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, WHOLE, WIDE, Activation
+from ._ops import check_activation
+from ._types import FACTORS, HALVES
 
 
 def check_dense(name: str, operand: Any) -> None:
@@ -25,9 +27,9 @@ def _flags_of(a: Tensor, activation: str | None, factor: Any, out_dtype: torch.d
         flags |= ACTIVATIONS[activation] << ACTIVATION_SHIFT
     if out_dtype is None or out_dtype is a.dtype or a.dtype in FACTORS:  # which the operator refuses
         return flags
-    if out_dtype is torch.float32 and a.dtype in (torch.float16, torch.bfloat16):
+    if out_dtype is torch.float32 and a.dtype in HALVES:
         return flags | WIDE
-    others = " or torch.float32" if a.dtype in (torch.float16, torch.bfloat16) else ""
+    others = " or torch.float32" if a.dtype in HALVES else ""
     raise ValueError(f"out_dtype: must be that of the operands, {a.dtype}{others}, not {out_dtype}")
 
 

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 
 from . import _ops
 from ._bsr import BSR, Norm, _largest, _pair, check_dtype, check_numbers, indices_of, kind_of, largest_blocks
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation, check_activation
+from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TRANS, Activation
+from ._ops import check_activation
 from ._state import Blocks
 from ._warnings import warn
 

@@ -9,8 +9,10 @@ from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
 from . import _ops
-from ._bsr import BSR, DTYPES, is_dense, kind_of, outside_transforms
-from ._ops import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation, check_activation
+from ._bsr import BSR, is_dense, kind_of, outside_transforms
+from ._numbers import ACTIVATION_SHIFT, ACTIVATIONS, FINITE, RIGHT, TRANS, Activation
+from ._ops import check_activation
+from ._types import DTYPES
 
 
 def as_bsr(matrix: Any, name: str = "A") -> BSR | None:

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _C  # noqa: F401  registers the operators
+from ._numbers import ACTIVATION_MASK, ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TF32, TRANS, WANT_DENSE, WANT_VALUES
 
-TRANS, RIGHT, FINITE, TF32 = 1, 2, 4, 8
-ACTIVATION_SHIFT = 4
-PLAIN = (1 << ACTIVATION_SHIFT) - 1  # flags without activation
-FACTOR = 128  # the product is multiplied with what `out` holds; of dense operands, with the residual
-WIDE, WHOLE = 256, 512  # of dense operands: the result is float32; no row or column lies behind the last group
-ROWS_FIRST, CAUSAL, TOP_LEFT, BOTTOM_RIGHT = 1024, 2048, 4096, 8192  # of attention
-DYNAMIC = 32768  # the mask is new at nearly every call: on CUDA nobody waits for it
-AS_QUERY = 16384  # of direct_attention: the heads of a row of the result lie side by side where those of q do
-Activation = Literal["none", "relu", "gelu", "gelu_tanh", "silu"]
-ACTIVATIONS: dict[str | None, int] = {None: 0, "none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
+PLAIN = TRANS | RIGHT | FINITE | TF32  # flags without activation
 
 
 def check_activation(activation: Any) -> None:
@@ -188,7 +180,7 @@ class _Spmm(torch.autograd.Function):
         else:
             of_values = of_dense = None
             if by_values or by_dense:
-                want = by_dense + 2 * by_values
+                want = WANT_DENSE * by_dense + WANT_VALUES * by_values
                 of_dense, of_values = raw_gradients(values, row_offsets, col_indices, dense, grad, rows, cols, flags, version, want)
             made = (of_values, of_dense, summed_bias(grad) if by_bias else None)
         check_mark(mark)
@@ -344,7 +336,7 @@ def activate(x: Tensor, activation: str | None) -> Tensor:
 
 
 def activation_of(flags: int) -> str | None:
-    return next(name for name, number in ACTIVATIONS.items() if number == flags >> ACTIVATION_SHIFT & 7)
+    return next(name for name, number in ACTIVATIONS.items() if number == flags >> ACTIVATION_SHIFT & ACTIVATION_MASK)
 
 
 def _rounds_to_tf32() -> bool:

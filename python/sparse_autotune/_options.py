@@ -7,15 +7,13 @@ import dataclasses
 import os
 import threading
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from . import _C
+from ._numbers import EFFORTS, TUNINGS, Effort, Tuning
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
-
-Effort = Literal["measure", "estimate", "exhaustive"]
-Tuning = Literal["in_place", "now", "now_each", "never", "ahead", "ahead_each"]
 
 
 class Changes(TypedDict, total=False):
@@ -29,10 +27,6 @@ class Changes(TypedDict, total=False):
     exclude: str | None
     choice: str | None
     store: str | os.PathLike[str] | None
-
-
-_EFFORTS = {"measure": 0, "estimate": 1, "exhaustive": 2}
-_TUNING = {"in_place": 0, "now": 1, "now_each": 2, "never": 3, "ahead": 4, "ahead_each": 5}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +51,10 @@ _at_once_lock = threading.Lock()
 
 def _apply(options: Options) -> None:
     global _current
-    if options.effort not in tuple(_EFFORTS):
-        raise ValueError(f"effort: must be one of {', '.join(_EFFORTS)}, not {options.effort!r}")
-    if options.tuning not in tuple(_TUNING):
-        raise ValueError(f"tuning: must be one of {', '.join(_TUNING)}, not {options.tuning!r}")
+    if options.effort not in tuple(EFFORTS):
+        raise ValueError(f"effort: must be one of {', '.join(EFFORTS)}, not {options.effort!r}")
+    if options.tuning not in tuple(TUNINGS):
+        raise ValueError(f"tuning: must be one of {', '.join(TUNINGS)}, not {options.tuning!r}")
     if options.warm not in (False, True):
         raise TypeError(f"warm: must be True or False, not {options.warm!r}")
     if not hasattr(options.budget_s, "__float__"):
@@ -73,7 +67,7 @@ def _apply(options: Options) -> None:
     if options.store is not None and not isinstance(options.store, (str, os.PathLike)):
         raise TypeError(f"store: must be a path, a text or None, not {options.store!r}")
     store = None if options.store is None else os.fspath(options.store)
-    _C.set_options(_EFFORTS[options.effort], _TUNING[options.tuning], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store)
+    _C.set_options(EFFORTS[options.effort], TUNINGS[options.tuning], int(options.warm), options.budget_s, options.only, options.exclude, options.choice, store)
     _current = options
 
 

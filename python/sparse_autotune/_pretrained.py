@@ -22,7 +22,7 @@ from torch import nn
 from . import _card, _conversions, _while_loading
 from ._bsr import BSR
 from ._linear import SparseLinear
-from ._ops import ACTIVATIONS
+from ._numbers import ACTIVATIONS
 from ._warnings import warn
 
 METHOD = "sparse_autotune"

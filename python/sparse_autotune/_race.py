@@ -18,18 +18,23 @@ from ._attention import _beside, attention, pattern_of_mask
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
-from ._ops import BOTTOM_RIGHT, CAUSAL
+from ._numbers import BOTTOM_RIGHT, CAUSAL
 from ._options import tuning_at_once
 from ._report import Report, measured_row
+from ._types import HALVES, NAMES
 
 PEERS = ("pytorch_sdpa", "flex_attention", "flash_attention_4")
 _MOST_PAIRS = 1 << 31  # of dense masks
 _MOST_SCORES = 1 << 24  # of the reference
-_NAMES = {torch.float32: "f32", torch.float64: "f64", torch.float16: "f16", torch.bfloat16: "bf16"}
-_TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-12, torch.float16: 5e-3, torch.bfloat16: 4e-2}
 _TF32 = 2e-3  # of float32 on CUDA, where others may multiply so
 
 Forward = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _tolerance(dtype: torch.dtype) -> float:
+    """Of a result, relative to the largest: 5 of its last places where sums are wider, else what thousands of rounded sums come to."""
+    eps = torch.finfo(dtype).eps
+    return 5 * eps if dtype in HALVES else max(170 * eps, 1e-12)
 
 
 class _Cannot(Exception):
@@ -212,8 +217,8 @@ def _fa4_words(p: _Problem) -> dict[str, Any]:
 def _fa4(p: _Problem, backward: bool) -> tuple[Forward, str]:
     if p.q.device.type != "cuda":
         raise _Cannot(f"it runs on CUDA, not on {p.q.device.type}")
-    if p.q.dtype not in (torch.float16, torch.bfloat16):
-        raise _Cannot(f"it takes f16 and bf16, not {_NAMES[p.q.dtype]}")
+    if p.q.dtype not in HALVES:
+        raise _Cannot(f"it takes f16 and bf16, not {NAMES[p.q.dtype]}")
     try:
         from flash_attn.cute import flash_attn_func
     except ImportError as error:
@@ -326,7 +331,7 @@ def _device(q: Tensor) -> dict[str, Any]:
 
 def _described(p: _Problem, backward: bool) -> dict[str, Any]:
     """Under the names that `sparsek bench --json` has for them."""
-    sizes = dict(queries=p.queries, keys=p.keys, depth=p.q.shape[3], depth_v=p.v.shape[3], dtype=_NAMES[p.q.dtype], batch=p.q.shape[0])
+    sizes = dict(queries=p.queries, keys=p.keys, depth=p.q.shape[3], depth_v=p.v.shape[3], dtype=NAMES[p.q.dtype], batch=p.q.shape[0])
     heads = dict(heads=p.q.shape[1], heads_kv=p.k.shape[1])
     diagonal = "bottom_right" if p.flags & BOTTOM_RIGHT or p.banded and p.queries == p.keys else "top_left" if p.banded else "none"
     band = dict(diagonal=diagonal, causal=p.causal, window_left=p.left, window_right=0 if p.causal else p.right, sinks=p.first)
@@ -467,7 +472,7 @@ def _raced(p: _Problem, layout: str, words: dict[str, Any], backward: bool, peer
         shape = (*p.q.shape[:3], p.v.shape[3])
         gradient = torch.randn(shape, generator=generator, device=p.q.device, dtype=torch.float32).to(p.q.dtype)
     reference = _Reference(p, gradient)
-    tolerance = _TOLERANCE[p.q.dtype] * (4 if backward else 1)
+    tolerance = _tolerance(p.q.dtype) * (4 if backward else 1)
     if p.q.is_cuda and p.q.dtype is torch.float32:
         tolerance = _TF32
     calls, facts, absent = {}, {}, []

@@ -13,10 +13,10 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from . import _ops, _originals
 from ._attention import attention, direct_attention, has_gradients, may_be_direct
 from ._block_mask import BlockMask
-from ._ops import AS_QUERY, CAUSAL, TOP_LEFT, forward_ad
+from ._numbers import AS_QUERY, CAUSAL, TOP_LEFT
+from ._ops import forward_ad
+from ._types import DTYPES, HALVES
 
-_DTYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
-_HALVES = (torch.float16, torch.bfloat16)
 _MOST_DEPTH = 256  # of kernels for GPUs
 _BLOCK = 64  # of dense masks that are made ones of blocks
 _LEAST, _MOST = 128, 1 << 26  # queries and keys of such a mask; entries of all that are kept
@@ -41,7 +41,7 @@ def _plain(tensor: Any) -> bool:
 def _same_dtype(query: Tensor, key: Tensor, value: Tensor) -> torch.dtype | None:
     """The dtype in which all are multiplied; None where there is none."""
     dtypes = (query.dtype, key.dtype, value.dtype)
-    if _ops.any_autocast() and torch.float64 not in dtypes and all(dtype in _DTYPES for dtype in dtypes):
+    if _ops.any_autocast() and torch.float64 not in dtypes and all(dtype in DTYPES for dtype in dtypes):
         cast = _ops.autocast_dtype(query)
         if cast is not None:
             return cast
@@ -69,7 +69,7 @@ def _has_kernel(query: Tensor, value: Tensor, dtype: torch.dtype, masked: bool) 
     depths = (query.shape[-1], value.shape[-1])
     if max(depths) > _MOST_DEPTH:
         return False
-    return masked or dtype not in _HALVES or all(depth % 8 == 0 and depth >= 16 for depth in depths)
+    return masked or dtype not in HALVES or all(depth % 8 == 0 and depth >= 16 for depth in depths)
 
 
 def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool = False, masked: bool = False) -> bool:
@@ -83,7 +83,7 @@ def takes(query: Any, key: Any, value: Any, dropout_p: float = 0.0, shared: bool
     if query.numel() == 0 or key.numel() == 0 or value.numel() == 0:
         return False
     dtype = _same_dtype(query, key, value)
-    if dtype not in _DTYPES or not _has_kernel(query, value, dtype, masked):
+    if dtype not in DTYPES or not _has_kernel(query, value, dtype, masked):
         return False
     if _ops.transforming() and not masked:
         return False  # PyTorch's own has a rule for whole batches

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from ._bsr import BSR
 from ._guard import GuardedIndices
+from ._types import DTYPES, listed
 
 PATTERN = ("row_offsets", "col_indices")
 _PARTS = (*PATTERN, "values")
@@ -182,8 +183,8 @@ def _wrong_values(values: Any, own: Tensor, assign: bool) -> str | None:
         return f"size mismatch for values: {list(values.shape)} in the state, blocks of {_times(own.shape[-2:])} ({list(own.shape)}) here"
     if values.is_complex():
         return f"values are {values.dtype}, which has no place in {own.dtype}"
-    if assign and values.dtype not in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-        return f"values must be float32, float64, float16 or bfloat16 to be assigned, not {values.dtype}"
+    if assign and values.dtype not in DTYPES:
+        return f"values must be {listed(DTYPES)} to be assigned, not {values.dtype}"
     return None
 
 

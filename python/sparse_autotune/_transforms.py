@@ -11,7 +11,8 @@ from torch.autograd.function import _SingleLevelFunction
 
 from . import _C, _attention, _dense, _ops
 from ._dense import BARE, public_gemm, raw_gemm_out
-from ._ops import FACTOR, PLAIN, RIGHT, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
+from ._numbers import ATTENTION_FLAGS, ATTENTION_OPTIONS, ATTENTION_PAGES, ATTENTION_TENSORS, DYNAMIC, FACTOR, RIGHT
+from ._ops import PLAIN, forward_ad, public_sddmm, public_spmm, raw_spmm_out, transforming
 
 _aten = torch.ops.aten
 _functorch = torch._C._functorch
@@ -250,18 +251,20 @@ for _op in (torch.ops.sparse_autotune.scaled_spmm.default, torch.ops.sparse_auto
 
 
 class _Attention(_SingleLevelFunction):
-    """q, k, v, then what says which pairs are kept: of the rest, these are tensors."""
-
-    TENSORS = (0, 1, 12, 13, 14, 15, 16)
+    """q, k, v, then what says which pairs are kept."""
 
     @staticmethod
     def forward(ctx, keyset, q, k, v, *rest):
         ctx.set_materialize_grads(False)
-        rest = (*rest[:11], rest[11] & ~_ops.DYNAMIC, *rest[12:])  # the faster kernel of gradients wants a mask that the host knows
+        rest = (
+            *rest[:ATTENTION_FLAGS],
+            rest[ATTENTION_FLAGS] & ~DYNAMIC,
+            *rest[ATTENTION_FLAGS + 1 :],
+        )  # the faster kernel of gradients wants a mask that the host knows
         o, lse = _below_autograd(_attention.public_attention_lse, keyset, (q, k, v, *rest))
-        rest += (None,) * (17 - len(rest))
-        ctx.save_for_backward(q, k, v, o, lse, *(rest[at] for at in _Attention.TENSORS))
-        ctx.rest = [None if at in _Attention.TENSORS else given for at, given in enumerate(rest)]
+        rest += (None,) * (ATTENTION_OPTIONS - len(rest))
+        ctx.save_for_backward(q, k, v, o, lse, *(rest[at] for at in ATTENTION_TENSORS))
+        ctx.rest = [None if at in ATTENTION_TENSORS else given for at, given in enumerate(rest)]
         return o, lse
 
     @staticmethod
@@ -271,7 +274,7 @@ class _Attention(_SingleLevelFunction):
         if grad_o is None and grad_lse is None:
             return (*nothing, None, None, None)
         rest = list(ctx.rest)
-        for at, tensor in zip(_Attention.TENSORS, tensors, strict=True):
+        for at, tensor in zip(ATTENTION_TENSORS, tensors, strict=True):
             rest[at] = tensor
         made = _attention.public_backward(torch.zeros_like(o) if grad_o is None else grad_o, grad_lse, o, lse, q, k, v, *rest)
         wanted = (gradient if wants else None for gradient, wants in zip(made, ctx.needs_input_grad[1:4], strict=True))
@@ -284,7 +287,7 @@ class _Attention(_SingleLevelFunction):
 
 
 def _attend(keyset: Any, q: Tensor, k: Tensor, v: Tensor, *rest: Any) -> Any:
-    if len(rest) > 14 and rest[14] is not None and _ops.wants_gradient(q, k, v):
+    if len(rest) > ATTENTION_PAGES and rest[ATTENTION_PAGES] is not None and _ops.wants_gradient(q, k, v):
         raise NotImplementedError("sparse_autotune: page_table: pages of a cache have no gradient; call it under torch.no_grad(), or detach q, k and v")
     if forward_ad._current_level >= 0:
         _attention.refuse_tangents(q=q, k=k, v=v)

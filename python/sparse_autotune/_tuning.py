@@ -17,11 +17,10 @@ from . import _C, _ops, _originals
 from ._bsr import BSR, is_dense, kind_of
 from ._gemm import gemm
 from ._matmul import as_bsr, as_pattern, matmul
-from ._ops import FINITE, RIGHT, TRANS
+from ._numbers import FINITE, REPORT_EXPLAIN, REPORT_RACE, REPORT_TUNE, REPORT_TUNE_FRESH, RIGHT, TRANS
 from ._report import Inspection, Report
 from ._scaled import is_scaled, parts_of, scaled_matmul
 
-_TUNE, _EXPLAIN, _RACE, _FRESH = 0, 1, 3, 4
 _MOST_ROUNDS = 100_000
 
 
@@ -155,7 +154,7 @@ def tune(
     fresh: measure again. Operands and flags as of matmul and sddmm; only their shapes, types and layouts count. progress: a tqdm bar; by
     default on a terminal.
     """
-    found = _call(operands, _FRESH if fresh else _TUNE, 0, progress, transpose, assume_finite, offs, scaling)
+    found = _call(operands, REPORT_TUNE_FRESH if fresh else REPORT_TUNE, 0, progress, transpose, assume_finite, offs, scaling)
     assert found is not None
     return Report(found)
 
@@ -165,7 +164,7 @@ def explain(*operands: Any, transpose: bool = False, assume_finite: bool = False
 
     Measures nothing. While calls try the class in place it tells how far they are (origin). LookupError where its class was never tuned.
     """
-    found = _call(operands, _EXPLAIN, 0, False, transpose, assume_finite, offs, scaling)
+    found = _call(operands, REPORT_EXPLAIN, 0, False, transpose, assume_finite, offs, scaling)
     if found is None:
         raise LookupError("the store does not know this class of problems; tune it first")
     return Report(found)
@@ -228,7 +227,7 @@ def benchmark(
     phase. The report prints as a table, shows itself in notebooks, and has plot() and to_dict(). The result goes to the store.
     """
     _check_rounds(rounds)
-    found = _call((A, B), _RACE, rounds, progress, transpose, assume_finite)
+    found = _call((A, B), REPORT_RACE, rounds, progress, transpose, assume_finite)
     assert found is not None
     report = Report(found)
     with torch.no_grad(), warnings.catch_warnings():

@@ -212,14 +212,13 @@ void fill_problem(spk_attention *p, const Heads &q, const Heads &k, const Heads 
 
 Attend attend_of(const Tensor &q, const Tensor &k, const Tensor &v, const AttendOptions &o)
 {
-    static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64();
     check_flags(o.flags, FLAGS_OF_ATTENTION);
     if ((o.flags & FLAG_TOP_LEFT) && (o.flags & FLAG_BOTTOM_RIGHT))
         refuse("flags: " + std::to_string(o.flags) + " says top_left and bottom_right; one key stands beside a query");
     const bool rows_first = o.flags & FLAG_ROWS_FIRST;
     Attend call;
     call.dtype = dtype_of(q);
-    call.lse_dtype = call.dtype == f64 ? f64 : f32;
+    call.lse_dtype = wide_dtype(call.dtype, true);
     const spk_dtype dtype = library_dtype("q", call.dtype);
     check_device("k", k, q, "q");
     check_device("v", v, q, "q");

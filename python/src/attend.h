@@ -3,22 +3,12 @@
 
 #include <optional>
 
+#include "generated/operators.h"
 #include "operands.h"
 
 namespace sparse_autotune {
 
-/* What an operator of attention gets beside q, k and v. */
-struct AttendOptions {
-    std::optional<Tensor> row_offsets, col_indices; /* both: a mask of blocks */
-    int64_t block_rows, block_cols, mask_heads, mask_items;
-    int64_t window_left, window_right, sinks;
-    std::optional<double> scale; /* none: 1 / sqrt(depth) */
-    double softcap;
-    int64_t flags;
-    std::optional<Tensor> query_ends; /* packed sequences; key_ends, too */
-    std::optional<Tensor> key_ends;   /* without query_ends, or with pages: how many keys there are of each item or sequence */
-    std::optional<Tensor> page_table;
-    std::optional<Tensor> tile_numbers, tile_bits; /* both, with a mask */
+struct AttendOptions : AttentionOptions {
     int64_t version;
     bool want_lse;
     bool rows_first_out = false; /* O is [batch, rows, heads, depth], whatever the operands are */

@@ -118,26 +118,19 @@ void fill_strides(Dense *call)
 }
 
 /* As given, factors are those of a and of b. */
-void scale(Dense *call, const Scaling &scaling)
+void scale(Dense *call, const Tensor &a, const Tensor &b, const Scaling &scaling)
 {
     spk_gemm &p = call->problem;
     if (scaling.a) {
-        call->scale_a = factors_of("scale_a", *scaling.a, call->a.tensor, "a", scaling.tile_a, p.m, p.k, false);
+        call->scale_a = factors_of("scale_a", *scaling.a, {a, "a", lead_of(a, 2), items_of(call->a), p.m, p.k}, scaling.tile_a, false);
         p.scale_a = scaling.tile_a;
         call->args.scale_a = call->scale_a->const_data_ptr();
     }
     if (scaling.b) {
-        call->scale_b = factors_of("scale_b", *scaling.b, call->a.tensor, "a", scaling.tile_b, p.k, p.n, false);
+        call->scale_b = factors_of("scale_b", *scaling.b, {a, "a", lead_of(b, 2), items_of(call->b), p.k, p.n}, scaling.tile_b, false);
         p.scale_b = scaling.tile_b;
         call->args.scale_b = call->scale_b->const_data_ptr();
     }
-}
-
-int32_t result_dtype(const Tensor &a, int64_t flags)
-{
-    static const int32_t f16 = aoti_torch_dtype_float16(), bf16 = aoti_torch_dtype_bfloat16(), f32 = aoti_torch_dtype_float32();
-    const int32_t dtype = dtype_of(a);
-    return (flags & FLAG_WIDE) && (dtype == f16 || dtype == bf16) ? f32 : dtype;
 }
 
 } // namespace
@@ -154,16 +147,16 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     p.dtype_a = p.dtype_b = scaling ? factor_dtype("a", dtype) : library_dtype("a", dtype);
     check_device("b", b, a, "a");
     check_dtype("b", b, "a", dtype);
-    if (scaling) {
-        check_no_batch("a", a, 2);
-        check_no_batch("b", b, 2);
-    }
     call.offsets = offsets;
     call.whole = flags & FLAG_WHOLE;
-    call.dtype = scaling ? result_dtype(scaling->result) : result_dtype(a, flags);
+    call.dtype = scaling ? result_dtype(scaling->result) : wide_dtype(dtype, flags & FLAG_WIDE);
     read_shapes(&call, a, b);
+    if (scaling) {
+        part_items("a", &call.a, scaling->a, scaling->tile_a);
+        part_items("b", &call.b, scaling->b, scaling->tile_b);
+    }
     p.dtype_d = library_dtype("a", call.dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_a);
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.activation = static_cast<spk_activation>(flags >> FLAG_ACTIVATION_SHIFT & FLAG_ACTIVATION_MASK);
     p.layout_a = call.a.layout;
@@ -184,7 +177,7 @@ Dense dense_of(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bi
     call.args.alpha = 1;
     call.args.stream = call.on->stream();
     if (scaling)
-        scale(&call, *scaling);
+        scale(&call, a, b, *scaling);
     return call;
 }
 

@@ -150,15 +150,16 @@ PyObject *direct_spmm(PyObject *, PyObject *const *args, Py_ssize_t count)
 PyObject *direct_gradients(PyObject *, PyObject *const *args, Py_ssize_t count)
 {
     return guarded([&]() -> PyObject * {
-        Arguments<5, 5> a; /* values, row_offsets, col_indices, dense, gradient */
-        const int taken = a.take(args, count, 5);
+        Arguments<GRADIENTS_TENSORS, GRADIENTS_NUMBERS> a; /* in order of _spmm_gradients */
+        const int taken = a.take(args, count, GRADIENTS_TENSORS);
         if (taken != 1)
             return dispatched(taken, gradients_op, args, count);
         std::tuple<std::optional<Tensor>, std::optional<Tensor>> made;
         {
             Unlocked free;
-            made = raw_gradients(*a.tensors[0], *a.tensors[1], *a.tensors[2], *a.tensors[3], *a.tensors[4], a.numbers[0], a.numbers[1],
-                                 a.numbers[2], a.numbers[3], a.numbers[4]);
+            const auto &[values, row_offsets, col_indices, dense, gradient] = a.tensors;
+            const auto &[rows, cols, flags, version, want] = a.numbers;
+            made = raw_gradients(*values, *row_offsets, *col_indices, *dense, *gradient, rows, cols, flags, version, want);
         }
         const Owned first(tensor_or_none(std::get<0>(made)));
         if (first.get() == nullptr)

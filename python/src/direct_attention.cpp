@@ -10,8 +10,8 @@ namespace sparse_autotune {
 
 namespace {
 
-enum { Q, K, V, OPERANDS };
-enum { LEFT = OPERANDS, RIGHT, FIRST, SCALE, SOFTCAP, FLAGS, SHARED, ARGUMENTS };
+typedef DirectAttention At;
+enum { OPERANDS = At::V + 1 }; /* tensors stand first */
 
 /* Whether an attribute of a tensor is true. 1: yes; 0: no; -1: an exception is set. */
 int has(PyObject *tensor, PyObject *attribute)
@@ -64,16 +64,6 @@ bool read_scale(PyObject *object, std::optional<double> *scale)
     return std::fabs(**scale) <= 1e38;
 }
 
-bool has_dtype(int32_t dtype)
-{
-    static const int32_t known[] = {aoti_torch_dtype_float32(), aoti_torch_dtype_float64(), aoti_torch_dtype_float16(),
-                                    aoti_torch_dtype_bfloat16()};
-    for (const int32_t one : known)
-        if (dtype == one)
-            return true;
-    return false;
-}
-
 int32_t device_type(const Tensor &t)
 {
     int32_t type = 0;
@@ -103,7 +93,7 @@ bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, boo
         if (device_type(*t) != aoti_torch_device_type_cpu() || !is_strided(*t) || t->dim() != 4 || !has_memory_here(*t))
             return false;
     const int32_t dtype = dtype_of(q);
-    if (!has_dtype(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)
+    if (!has_values(dtype) || dtype_of(k) != dtype || dtype_of(v) != dtype)
         return false;
     const auto of_q = q.sizes(), of_k = k.sizes(), of_v = v.sizes();
     if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0)
@@ -115,12 +105,12 @@ bool fit(const Tensor &q, const Tensor &k, const Tensor &v, bool rows_first, boo
 /* 1: taken; 0: not for here; -1: an exception is set. */
 int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tensor>, OPERANDS> *tensors, AttendOptions *o)
 {
-    if (!is_set_up() || count != ARGUMENTS || !read_scale(args[SCALE], &o->scale) || !PyFloat_Check(args[SOFTCAP]))
+    if (!is_set_up() || count != At::ARGUMENTS || !read_scale(args[At::SCALE], &o->scale) || !PyFloat_Check(args[At::SOFTCAP]))
         return 0;
     for (int i = 0; i < OPERANDS; i++)
         if (!is_plain(args[i]))
             return 0;
-    int found = is_on_cpu(args[Q]); /* what is commonly not for here comes first, and costs little */
+    int found = is_on_cpu(args[At::Q]); /* what is commonly not for here comes first, and costs little */
     if (found == 1)
         found = wants_no_gradient(args);
     if (found == 1)
@@ -131,11 +121,11 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
         found = is_not_negated(args[i]);
     if (found != 1)
         return found;
-    o->softcap = PyFloat_AsDouble(args[SOFTCAP]);
+    o->softcap = PyFloat_AsDouble(args[At::SOFTCAP]);
     int64_t *const numbers[] = {&o->window_left, &o->window_right, &o->sinks};
     for (int i = 0; i < 3; i++)
-        *numbers[i] = PyLong_AsLongLong(args[LEFT + i]);
-    o->flags = PyLong_AsLongLong(args[FLAGS]);
+        *numbers[i] = PyLong_AsLongLong(args[At::LEFT + i]);
+    o->flags = PyLong_AsLongLong(args[At::FLAGS]);
     if (PyErr_Occurred())
         return -1;
     for (int i = 0; i < OPERANDS; i++) {
@@ -144,7 +134,7 @@ int take(PyObject *const *args, Py_ssize_t count, std::array<std::optional<Tenso
             return -1;
     }
     const auto &[q, k, v] = *tensors;
-    if (!fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[SHARED] == Py_True))
+    if (!fit(*q, *k, *v, o->flags & FLAG_ROWS_FIRST, args[At::MAY_SHARE_HEADS] == Py_True))
         return 0;
     o->rows_first_out = (o->flags & FLAG_AS_QUERY) && lies_rows_first(*q);
     o->flags &= ~FLAG_AS_QUERY;
@@ -165,7 +155,7 @@ PyObject *direct_attention(PyObject *, PyObject *const *args, Py_ssize_t count)
         std::optional<Tensor> out;
         {
             Unlocked free;
-            out = attended(attend_of(*tensors[Q], *tensors[K], *tensors[V], options));
+            out = attended(attend_of(*tensors[At::Q], *tensors[At::K], *tensors[At::V], options));
         }
         return to_python(options.rows_first_out ? torch::stable::transpose(*out, 1, 2) : *out);
     });

@@ -7,6 +7,7 @@
 
 #include <array>
 
+#include "generated/operators.h"
 #include "operands.h"
 
 namespace sparse_autotune {
@@ -23,9 +24,6 @@ struct Facts {
     }
     int64_t numel() const;
 };
-
-enum { VALUES, ROW_OFFSETS, COL_INDICES, DENSE, BIAS, SPMM_TENSORS };
-enum { ROWS, COLS, FLAGS, VERSION, SPMM_NUMBERS };
 
 /* A call of _spmm: plain tensors, contiguous, with memory, and without a batch of values. */
 struct Sight {

@@ -8,6 +8,7 @@
 
 #include "direct.h"
 #include "state.h"
+#include "types.h"
 
 namespace sparse_autotune {
 
@@ -182,6 +183,22 @@ PyObject *commit(PyObject *, PyObject *)
     return PyUnicode_FromString(spk_commit());
 }
 
+/* A list of (name, PyTorch's name, use, whether its sums are of a wider type, PyTorch's names of what its products may be, NumPy's name
+ * or None). */
+PyObject *list_types(PyObject *, PyObject *)
+{
+    PyObject *list = PyList_New(0);
+    for (const Type &type : types()) {
+        PyObject *row = list == nullptr ? nullptr
+                                        : Py_BuildValue("(sssisz)", type.name, type.torch, type.use_name, type.sums != type.dtype,
+                                                        result_names(type, "|").c_str(), type.npy);
+        if (row == nullptr || PyList_Append(list, row) != 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
 PyMethodDef methods[] = {
     {"set_options", set_options, METH_VARARGS, nullptr},
     {"set_progress", set_progress, METH_O, nullptr},
@@ -198,6 +215,7 @@ PyMethodDef methods[] = {
     {"clear_mark", clear_mark, METH_NOARGS, nullptr},
     {"limit_patterns", limit, METH_VARARGS, nullptr},
     {"cached_patterns", patterns, METH_NOARGS, nullptr},
+    {"types", list_types, METH_NOARGS, nullptr},
     {"version", version, METH_NOARGS, nullptr},
     {"commit", commit, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -73,7 +73,7 @@ void fill_problem(Multiply *call, int64_t flags, int64_t m)
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_a = p.dtype_b = call->factors;
     p.dtype_d = library_dtype("values", call->dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_a == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_a);
     p.trans_a = ((flags & FLAG_TRANS) != 0) != right ? SPK_TRANS : SPK_NO_TRANS;
     p.block_layout = call->values.layout;
     p.layout_b = b.layout;
@@ -108,7 +108,7 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
     p.k = call->x.cols;
     p.assume_finite = (flags & FLAG_FINITE) != 0;
     p.dtype_x = p.dtype_y = p.dtype_d = library_dtype("x", call->dtype);
-    p.compute = (flags & FLAG_TF32) && p.dtype_x == SPK_F32 ? SPK_TF32 : SPK_DTYPE_DEFAULT;
+    p.compute = compute_dtype(flags, p.dtype_x);
     p.layout_x = call->x.layout;
     p.layout_y = call->y.layout;
     p.ldx = call->x.ld;
@@ -129,23 +129,24 @@ void fill_problem(Sample *call, int64_t flags, int64_t stored)
 }
 
 /* As given, factors are those of op(A) and of the dense operand. A product from the right is that of the transposes. */
-void scale(Multiply *call, const Scaling &scaling, const Shape &shape, int64_t flags)
+void scale(Multiply *call, const Tensor &values, const Tensor &dense, const Scaling &scaling, const Shape &shape, int64_t flags)
 {
     const bool right = flags & FLAG_RIGHT, trans = flags & FLAG_TRANS;
     const int64_t rows = trans ? shape.cols : shape.rows, cols = trans ? shape.rows : shape.cols;
     const std::optional<Tensor> &of_sparse = right ? scaling.b : scaling.a, &of_dense = right ? scaling.a : scaling.b;
-    const spk_scale sparse = right ? scaling.tile_b : scaling.tile_a, dense = right ? scaling.tile_a : scaling.tile_b;
-    const Tensor &values = call->values.tensor;
+    const spk_scale sparse_tile = right ? scaling.tile_b : scaling.tile_a, dense_tile = right ? scaling.tile_a : scaling.tile_b;
     if (of_sparse) {
-        call->scale_a =
-            factors_of(right ? "scale_b" : "scale_a", *of_sparse, values, "values", sparse, rows, cols, right, call->values.nnzb);
-        call->problem.scale_a = right ? turned_tile(sparse) : sparse;
+        const std::vector<int64_t> items = call->values.batch > 1 ? lead_of(call->values.tensor, 3) : std::vector<int64_t>();
+        const Scaled of = {values, "values", lead_of(values, 3), items, rows, cols, call->values.nnzb};
+        call->scale_a = factors_of(right ? "scale_b" : "scale_a", *of_sparse, of, sparse_tile, right);
+        call->problem.scale_a = right ? turned_tile(sparse_tile) : sparse_tile;
         call->args.scale_a = call->scale_a->const_data_ptr();
     }
     if (of_dense) {
-        call->scale_b =
-            factors_of(right ? "scale_a" : "scale_b", *of_dense, values, "values", dense, call->dense.rows, call->dense.cols, right);
-        call->problem.scale_b = right ? turned_tile(dense) : dense;
+        const Matrix &m = call->dense;
+        const Scaled of = {values, "values", lead_of(dense, 2), items_of(m), m.rows, m.cols};
+        call->scale_b = factors_of(right ? "scale_a" : "scale_b", *of_dense, of, dense_tile, right);
+        call->problem.scale_b = right ? turned_tile(dense_tile) : dense_tile;
         call->args.scale_b = call->scale_b->const_data_ptr();
     }
 }
@@ -178,10 +179,6 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     check_device("dense", dense, values, "values");
     call.factors = scaling ? factor_dtype("values", dtype) : library_dtype("values", dtype);
     check_dtype("dense", dense, "values", dtype);
-    if (scaling) {
-        check_no_batch("values", values, 3);
-        check_no_batch("dense", dense, 2);
-    }
     call.dense = matrix_of("dense", dense);
     const Batches batches = batches_of("values", values, 3, "dense", dense, 2);
     if (!batches.apart) {
@@ -195,7 +192,9 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     call.out_sizes = batches.lead;
     call.out_sizes.push_back(right ? dense.size(dense.dim() - 2) : m);
     call.out_sizes.push_back(right ? m : dense.size(dense.dim() - 1));
-    if (right && call.values.batch == 1)
+    if (scaling)
+        part_items("dense", &call.dense, right ? scaling->a : scaling->b, right ? scaling->tile_a : scaling->tile_b);
+    else if (right && call.values.batch == 1)
         fold(&call.dense);
     call.bias = bias;
     if (bias) {
@@ -206,7 +205,7 @@ Multiply multiply_of(const Tensor &values, const Tensor &row_offsets, const Tens
     call.pattern = pattern_of(device_of(values), row_offsets, col_indices, shape, version);
     fill_problem(&call, flags, m);
     if (scaling)
-        scale(&call, *scaling, shape, flags);
+        scale(&call, values, dense, *scaling, shape, flags);
     return call;
 }
 

@@ -1,6 +1,7 @@
 /* The operators, on component tensors. Those that begin with an underscore know nothing of gradients: the Python front calls them where
  * none is wanted. */
 #include <cmath>
+#include <type_traits>
 
 #include "attend.h"
 #include "capture.h"
@@ -82,13 +83,12 @@ void run(const Dense &call, Tensor out)
 
 } // namespace
 
-Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version)
+Tensor raw_spmm(SPARSE_PARAMETERS, int64_t version)
 {
     check_flags(flags, FLAGS_OF_SPMM);
     if (flags & FLAG_FACTOR)
         refuse("flags: a factor is what out holds: there is none");
-    const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    const Multiply call = multiply_of(SPARSE_ARGUMENTS, version);
     Tensor out = empty_like(dense, call.out_sizes, call.dtype);
     run(call, out);
     record(call);
@@ -108,21 +108,18 @@ void run_known(const Known &known, void *d)
 
 namespace {
 
-void raw_spmm_out(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                  const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version, Tensor out)
+void raw_spmm_out(SPARSE_PARAMETERS, int64_t version, Tensor out)
 {
-    const Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    const Multiply call = multiply_of(SPARSE_ARGUMENTS, version);
     check_out(out, dense, call.out_sizes, call.dtype);
     run(call, out);
 }
 
-void raw_spmm_added(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                    const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version, const Tensor &residual,
-                    Tensor out)
+void raw_spmm_added(SPARSE_PARAMETERS, int64_t version, const Tensor &residual, Tensor out)
 {
     if (flags & FLAG_FACTOR)
         refuse("flags: a product to which a residual is added takes no factor");
-    Multiply call = multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version);
+    Multiply call = multiply_of(SPARSE_ARGUMENTS, version);
     check_out(out, dense, call.out_sizes, call.dtype);
     check_out(residual, dense, call.out_sizes, call.dtype, "residual");
     call.problem.residual = SPK_RESIDUAL_ADD;
@@ -131,33 +128,29 @@ void raw_spmm_added(const Tensor &values, const Tensor &row_offsets, const Tenso
     run(call, out, &residual);
 }
 
-Tensor spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-            const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags)
+Tensor spmm(SPARSE_PARAMETERS)
 {
-    return raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN);
+    return raw_spmm(SPARSE_ARGUMENTS, VERSION_UNKNOWN);
 }
 
-Tensor raw_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
-                 int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version)
+Tensor raw_sddmm(SAMPLE_PARAMETERS, int64_t version)
 {
-    const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
+    const Sample call = sample_of(SAMPLE_ARGUMENTS, version);
     Tensor out = empty_like(x, call.out_sizes, call.dtype);
     run(call, out);
     return out;
 }
 
-void raw_sddmm_out(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
-                   int64_t block_rows, int64_t block_cols, int64_t flags, int64_t version, Tensor out)
+void raw_sddmm_out(SAMPLE_PARAMETERS, int64_t version, Tensor out)
 {
-    const Sample call = sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, version);
+    const Sample call = sample_of(SAMPLE_ARGUMENTS, version);
     check_out(out, x, call.out_sizes, call.dtype);
     run(call, out);
 }
 
-Tensor sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
-             int64_t block_rows, int64_t block_cols, int64_t flags)
+Tensor sddmm(SAMPLE_PARAMETERS)
 {
-    return raw_sddmm(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN);
+    return raw_sddmm(SAMPLE_ARGUMENTS, VERSION_UNKNOWN);
 }
 
 } // namespace
@@ -174,14 +167,14 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
     const int64_t plain = flags & (FLAG_RIGHT | FLAG_TRANS | FLAG_FINITE | FLAG_TF32);
     std::tuple<std::optional<Tensor>, std::optional<Tensor>> made;
     const Matrix grad = rows_of("gradient", gradient);
-    if (want & 1) {
+    if (want & WANT_DENSE) {
         const Multiply call =
             multiply_of(values, row_offsets, col_indices, grad.tensor, std::nullopt, rows, cols, plain ^ FLAG_TRANS, version);
         Tensor out = empty_like(dense, call.out_sizes, call.dtype);
         run(call, out);
         std::get<0>(made) = std::move(out);
     }
-    if (want & 2) {
+    if (want & WANT_VALUES) {
         const Matrix given = rows_of("dense", dense);
         const Matrix &x = right == trans ? grad : given, &y = right == trans ? given : grad;
         const Shape shape = {rows, cols, values.size(1), values.size(2)};
@@ -196,50 +189,41 @@ std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Ten
 
 namespace {
 
-Tensor gemm(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
-            const std::optional<Tensor> &offsets, int64_t flags)
+Tensor gemm(DENSE_PARAMETERS, const std::optional<Tensor> &offs, int64_t flags)
 {
-    const Dense call = dense_of(a, b, bias, residual, offsets, flags);
+    const Dense call = dense_of(DENSE_ARGUMENTS, offs, flags);
     Tensor out = empty_like(a, call.out_sizes, call.dtype);
     run(call, out);
     return out;
 }
 
-void raw_gemm_out(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual, int64_t flags,
-                  Tensor out)
+void raw_gemm_out(DENSE_PARAMETERS, int64_t flags, Tensor out)
 {
-    const Dense call = dense_of(a, b, bias, residual, std::nullopt, flags);
+    const Dense call = dense_of(DENSE_ARGUMENTS, std::nullopt, flags);
     check_out(out, a, call.out_sizes, call.dtype);
     run(call, out);
 }
 
-/* What a scaled product takes beside its operands. */
-#define SCALE_PARAMETERS                                                                                                                \
-    const std::optional<Tensor> &scale_a, const std::optional<Tensor> &scale_b, const std::optional<Tensor> &bias, int64_t tile_a_rows, \
-        int64_t tile_a_cols, int64_t tile_b_rows, int64_t tile_b_cols, int64_t result
 #define SCALING_OF_PARAMETERS                                                            \
     {                                                                                    \
         scale_a, scale_b, {tile_a_rows, tile_a_cols}, {tile_b_rows, tile_b_cols}, result \
     }
 
-Multiply scaled_multiply_of(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, int64_t rows,
-                            int64_t cols, int64_t flags, SCALE_PARAMETERS)
+Multiply scaled_multiply_of(SCALED_SPARSE_PARAMETERS, SCALES_PARAMETERS)
 {
     const Scaling scaling = SCALING_OF_PARAMETERS;
     return multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN, &scaling);
 }
 
-Tensor scaled_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense, int64_t rows,
-                   int64_t cols, int64_t flags, SCALE_PARAMETERS)
+Tensor scaled_spmm(SCALED_SPARSE_PARAMETERS, SCALES_PARAMETERS)
 {
-    const Multiply call = scaled_multiply_of(values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias,
-                                             tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result);
+    const Multiply call = scaled_multiply_of(SCALED_SPARSE_ARGUMENTS, SCALES_ARGUMENTS);
     Tensor out = empty_like(dense, call.out_sizes, call.dtype);
     run(call, out);
     return out;
 }
 
-Tensor scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALE_PARAMETERS)
+Tensor scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALES_PARAMETERS)
 {
     const Scaling scaling = SCALING_OF_PARAMETERS;
     const Dense call = dense_of(a, b, bias, std::nullopt, std::nullopt, flags, &scaling);
@@ -330,36 +314,24 @@ Tensor attended(const Attend &call)
 
 namespace {
 
-/* The operators of attention take so much that it stands here once. */
-#define ATTENTION_PARAMETERS                                                                                                               \
-    const Tensor &q, const Tensor &k, const Tensor &v, const std::optional<Tensor> &row_offsets, const std::optional<Tensor> &col_indices, \
-        int64_t block_rows, int64_t block_cols, int64_t mask_heads, int64_t mask_items, int64_t window_left, int64_t window_right,         \
-        int64_t sinks, std::optional<double> scale, double softcap, int64_t flags, const std::optional<Tensor> &query_ends,                \
-        const std::optional<Tensor> &key_ends, const std::optional<Tensor> &page_table, const std::optional<Tensor> &tile_numbers,         \
-        const std::optional<Tensor> &tile_bits
-#define ATTENTION_OPTIONS                                                                                                              \
-    row_offsets, col_indices, block_rows, block_cols, mask_heads, mask_items, window_left, window_right, sinks, scale, softcap, flags, \
-        query_ends, key_ends, page_table, tile_numbers, tile_bits
-
-Tensor raw_attention(ATTENTION_PARAMETERS, int64_t version)
+Tensor raw_attention(QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS, int64_t version)
 {
-    return attended(attend_of(q, k, v, {ATTENTION_OPTIONS, version, false}));
+    return attended(attend_of(QKV_ARGUMENTS, {{ATTENTION_OPTIONS_ARGUMENTS}, version, false}));
 }
 
-std::tuple<Tensor, Tensor> raw_attention_lse(ATTENTION_PARAMETERS, int64_t version)
+std::tuple<Tensor, Tensor> raw_attention_lse(QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS, int64_t version)
 {
-    const Attend call = attend_of(q, k, v, {ATTENTION_OPTIONS, version, true});
+    const Attend call = attend_of(QKV_ARGUMENTS, {{ATTENTION_OPTIONS_ARGUMENTS}, version, true});
     Tensor out = empty_like(q, call.out_sizes, call.dtype), lse = empty_like(q, call.lse_sizes, call.lse_dtype);
     run(call, out, &lse);
     return {out, lse};
 }
 
-std::tuple<Tensor, Tensor, Tensor> raw_attention_backward(const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o,
-                                                          const Tensor &lse, ATTENTION_PARAMETERS, int64_t version)
+std::tuple<Tensor, Tensor, Tensor> raw_attention_backward(RESULTS_PARAMETERS, QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS, int64_t version)
 {
-    AttendOptions options = {ATTENTION_OPTIONS, version, true};
+    AttendOptions options = {{ATTENTION_OPTIONS_ARGUMENTS}, version, true};
     options.flags &= ~FLAG_DYNAMIC; /* the faster kernel of gradients wants a mask that the host knows */
-    const AttendBackward call = backward_of(attend_of(q, k, v, options), grad_o, grad_lse, o, lse);
+    const AttendBackward call = backward_of(attend_of(QKV_ARGUMENTS, options), RESULTS_ARGUMENTS);
     const Attend &attend = call.attend;
     std::tuple<Tensor, Tensor, Tensor> made = {empty_like(q, sizes_of(q), attend.dtype), empty_like(k, sizes_of(k), attend.dtype),
                                                empty_like(v, sizes_of(v), attend.dtype)};
@@ -367,52 +339,45 @@ std::tuple<Tensor, Tensor, Tensor> raw_attention_backward(const Tensor &grad_o, 
     return made;
 }
 
-std::tuple<Tensor, Tensor, Tensor> attention_backward(const Tensor &grad_o, const std::optional<Tensor> &grad_lse, const Tensor &o,
-                                                      const Tensor &lse, ATTENTION_PARAMETERS)
+std::tuple<Tensor, Tensor, Tensor> attention_backward(RESULTS_PARAMETERS, QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS)
 {
-    return raw_attention_backward(grad_o, grad_lse, o, lse, q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
+    return raw_attention_backward(RESULTS_ARGUMENTS, QKV_ARGUMENTS, ATTENTION_OPTIONS_ARGUMENTS, VERSION_UNKNOWN);
 }
 
-Tensor attention(ATTENTION_PARAMETERS)
+Tensor attention(QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS)
 {
-    return raw_attention(q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
+    return raw_attention(QKV_ARGUMENTS, ATTENTION_OPTIONS_ARGUMENTS, VERSION_UNKNOWN);
 }
 
-std::tuple<Tensor, Tensor> attention_lse(ATTENTION_PARAMETERS)
+std::tuple<Tensor, Tensor> attention_lse(QKV_PARAMETERS, ATTENTION_OPTIONS_PARAMETERS)
 {
-    return raw_attention_lse(q, k, v, ATTENTION_OPTIONS, VERSION_UNKNOWN);
+    return raw_attention_lse(QKV_ARGUMENTS, ATTENTION_OPTIONS_ARGUMENTS, VERSION_UNKNOWN);
 }
 
-std::string report_gemm(const Tensor &a, const Tensor &b, const std::optional<Tensor> &bias, const std::optional<Tensor> &residual,
-                        const std::optional<Tensor> &offsets, int64_t flags, int64_t action, int64_t rounds)
+std::string report_gemm(DENSE_PARAMETERS, const std::optional<Tensor> &offs, int64_t flags, REPORT_PARAMETERS)
 {
-    return report_of(dense_of(a, b, bias, residual, offsets, flags), action, rounds);
+    return report_of(dense_of(DENSE_ARGUMENTS, offs, flags), action, rounds);
 }
 
-std::string report_scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALE_PARAMETERS, int64_t action, int64_t rounds)
+std::string report_scaled_gemm(const Tensor &a, const Tensor &b, int64_t flags, SCALES_PARAMETERS, REPORT_PARAMETERS)
 {
     const Scaling scaling = SCALING_OF_PARAMETERS;
     return report_of(dense_of(a, b, bias, std::nullopt, std::nullopt, flags, &scaling), action, rounds);
 }
 
-std::string report_scaled_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                               int64_t rows, int64_t cols, int64_t flags, SCALE_PARAMETERS, int64_t action, int64_t rounds)
+std::string report_scaled_spmm(SCALED_SPARSE_PARAMETERS, SCALES_PARAMETERS, REPORT_PARAMETERS)
 {
-    return report_of(scaled_multiply_of(values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows,
-                                        tile_a_cols, tile_b_rows, tile_b_cols, result),
-                     action, rounds);
+    return report_of(scaled_multiply_of(SCALED_SPARSE_ARGUMENTS, SCALES_ARGUMENTS), action, rounds);
 }
 
-std::string report_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                        const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t action, int64_t rounds)
+std::string report_spmm(SPARSE_PARAMETERS, REPORT_PARAMETERS)
 {
-    return report_of(multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN), action, rounds);
+    return report_of(multiply_of(SPARSE_ARGUMENTS, VERSION_UNKNOWN), action, rounds);
 }
 
-std::string report_sddmm(const Tensor &x, const Tensor &y, const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols,
-                         int64_t block_rows, int64_t block_cols, int64_t flags, int64_t action, int64_t rounds)
+std::string report_sddmm(SAMPLE_PARAMETERS, REPORT_PARAMETERS)
 {
-    return report_of(sample_of(x, y, row_offsets, col_indices, rows, cols, block_rows, block_cols, flags, VERSION_UNKNOWN), action, rounds);
+    return report_of(sample_of(SAMPLE_ARGUMENTS, VERSION_UNKNOWN), action, rounds);
 }
 
 std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_t rows, int64_t cols, int64_t block_rows,
@@ -423,91 +388,30 @@ std::string inspect(const Tensor &row_offsets, const Tensor &col_indices, int64_
     return inspect_of(pattern_of(device_of(row_offsets), row_offsets, col_indices, shape, VERSION_UNKNOWN));
 }
 
+/* Each function takes and returns what its schema says. */
+#define IMPLEMENT(name, function, schema, parameters, ...)                                                        \
+    static_assert(std::is_same_v<decltype(function), __VA_ARGS__ parameters>, #function " is not as its schema"); \
+    library.impl(#name, TORCH_BOX(&function));
+
+template <typename Library> void implement(Library &library)
+{
+    OPERATORS(IMPLEMENT)
+}
+
 } // namespace
 
 } // namespace sparse_autotune
 
-#define SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor? bias, int rows, int cols, int flags"
-#define SAMPLE_OPERANDS \
-    "Tensor x, Tensor y, Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols, int flags"
-#define DENSE_OPERANDS "Tensor a, Tensor b, Tensor? bias, Tensor? residual"
-#define SCALED_SPARSE_OPERANDS "Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, int rows, int cols, int flags"
-#define SCALES \
-    "Tensor? scale_a, Tensor? scale_b, Tensor? bias, int tile_a_rows, int tile_a_cols, int tile_b_rows, int tile_b_cols, int result"
-#define ATTENTION_OPERANDS                                                                                                         \
-    "Tensor q, Tensor k, Tensor v, Tensor? row_offsets, Tensor? col_indices, int block_rows, int block_cols, int mask_heads, int " \
-    "mask_items, "                                                                                                                 \
-    "int window_left, int window_right, int sinks, float? scale, float softcap, int flags"
-#define ATTENTION_RESULTS "Tensor grad_o, Tensor? grad_lse, Tensor o, Tensor lse"
-#define ATTENTION_ARRAYS(unless)                                                                                            \
-    ", Tensor? query_ends" unless ", Tensor? key_ends" unless ", Tensor? page_table" unless ", Tensor? tile_numbers" unless \
-    ", Tensor? tile_bits" unless
+#define DEFINE(name, function, schema, ...) library.def(schema);
 
-STABLE_TORCH_LIBRARY(sparse_autotune, library)
-{
-    library.def("spmm(" SPARSE_OPERANDS ") -> Tensor");
-    library.def("sddmm(" SAMPLE_OPERANDS ") -> Tensor");
-    library.def("_spmm(" SPARSE_OPERANDS ", int version) -> Tensor");
-    library.def("_spmm_out(" SPARSE_OPERANDS ", int version, Tensor(a!) out) -> ()");
-    library.def("_spmm_added(" SPARSE_OPERANDS ", int version, Tensor residual, Tensor(a!) out) -> ()");
-    library.def("_sddmm(" SAMPLE_OPERANDS ", int version) -> Tensor");
-    library.def("_sddmm_out(" SAMPLE_OPERANDS ", int version, Tensor(a!) out) -> ()");
-    library.def("_spmm_gradients(Tensor values, Tensor row_offsets, Tensor col_indices, Tensor dense, Tensor gradient, int rows, int cols, "
-                "int flags, "
-                "int version, int want) -> (Tensor?, Tensor?)");
-    library.def("gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
-    library.def("_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags) -> Tensor");
-    library.def("_gemm_out(" DENSE_OPERANDS ", int flags, Tensor(a!) out) -> ()");
-    library.def("scaled_spmm(" SCALED_SPARSE_OPERANDS ", " SCALES ") -> Tensor");
-    library.def("scaled_gemm(Tensor a, Tensor b, int flags, " SCALES ") -> Tensor");
-    library.def("_report_scaled_spmm(" SCALED_SPARSE_OPERANDS ", " SCALES ", int action, int rounds) -> str");
-    library.def("_report_scaled_gemm(Tensor a, Tensor b, int flags, " SCALES ", int action, int rounds) -> str");
-    library.def("attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> Tensor");
-    library.def("attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor)");
-    library.def("_attention(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> Tensor");
-    library.def("_attention_lse(" ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor)");
-    library.def("attention_backward(" ATTENTION_RESULTS ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("=None") ") -> (Tensor, Tensor, Tensor)");
-    library.def("_attention_backward(" ATTENTION_RESULTS
-                ", " ATTENTION_OPERANDS ATTENTION_ARRAYS("") ", int version) -> (Tensor, Tensor, Tensor)");
-    library.def("_report_gemm(" DENSE_OPERANDS ", Tensor? offs, int flags, int action, int rounds) -> str");
-    library.def("_report_spmm(" SPARSE_OPERANDS ", int action, int rounds) -> str");
-    library.def("_report_sddmm(" SAMPLE_OPERANDS ", int action, int rounds) -> str");
-    library.def("_inspect(Tensor row_offsets, Tensor col_indices, int rows, int cols, int block_rows, int block_cols) -> str");
-}
-
-#define IMPLEMENT_ALL(library)                                                                \
-    library.impl("spmm", TORCH_BOX(&sparse_autotune::spmm));                                  \
-    library.impl("sddmm", TORCH_BOX(&sparse_autotune::sddmm));                                \
-    library.impl("_spmm", TORCH_BOX(&sparse_autotune::raw_spmm));                             \
-    library.impl("_spmm_out", TORCH_BOX(&sparse_autotune::raw_spmm_out));                     \
-    library.impl("_spmm_added", TORCH_BOX(&sparse_autotune::raw_spmm_added));                 \
-    library.impl("_sddmm", TORCH_BOX(&sparse_autotune::raw_sddmm));                           \
-    library.impl("_sddmm_out", TORCH_BOX(&sparse_autotune::raw_sddmm_out));                   \
-    library.impl("_spmm_gradients", TORCH_BOX(&sparse_autotune::raw_gradients));              \
-    library.impl("gemm", TORCH_BOX(&sparse_autotune::gemm));                                  \
-    library.impl("_gemm", TORCH_BOX(&sparse_autotune::gemm));                                 \
-    library.impl("_gemm_out", TORCH_BOX(&sparse_autotune::raw_gemm_out));                     \
-    library.impl("scaled_spmm", TORCH_BOX(&sparse_autotune::scaled_spmm));                    \
-    library.impl("scaled_gemm", TORCH_BOX(&sparse_autotune::scaled_gemm));                    \
-    library.impl("_report_scaled_spmm", TORCH_BOX(&sparse_autotune::report_scaled_spmm));     \
-    library.impl("_report_scaled_gemm", TORCH_BOX(&sparse_autotune::report_scaled_gemm));     \
-    library.impl("attention", TORCH_BOX(&sparse_autotune::attention));                        \
-    library.impl("attention_lse", TORCH_BOX(&sparse_autotune::attention_lse));                \
-    library.impl("_attention", TORCH_BOX(&sparse_autotune::raw_attention));                   \
-    library.impl("_attention_lse", TORCH_BOX(&sparse_autotune::raw_attention_lse));           \
-    library.impl("attention_backward", TORCH_BOX(&sparse_autotune::attention_backward));      \
-    library.impl("_attention_backward", TORCH_BOX(&sparse_autotune::raw_attention_backward)); \
-    library.impl("_report_gemm", TORCH_BOX(&sparse_autotune::report_gemm));                   \
-    library.impl("_report_spmm", TORCH_BOX(&sparse_autotune::report_spmm));                   \
-    library.impl("_report_sddmm", TORCH_BOX(&sparse_autotune::report_sddmm));                 \
-    library.impl("_inspect", TORCH_BOX(&sparse_autotune::inspect))
+STABLE_TORCH_LIBRARY(sparse_autotune, library){OPERATORS(DEFINE)}
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CPU, library)
 {
-    IMPLEMENT_ALL(library);
+    sparse_autotune::implement(library);
 }
 
 STABLE_TORCH_LIBRARY_IMPL(sparse_autotune, CUDA, library)
 {
-    IMPLEMENT_ALL(library);
+    sparse_autotune::implement(library);
 }

@@ -8,12 +8,11 @@
 
 namespace sparse_autotune {
 
-Tensor raw_spmm(const Tensor &values, const Tensor &row_offsets, const Tensor &col_indices, const Tensor &dense,
-                const std::optional<Tensor> &bias, int64_t rows, int64_t cols, int64_t flags, int64_t version);
+Tensor raw_spmm(SPARSE_PARAMETERS, int64_t version);
 /* D, from operands that were checked. */
 void run_known(const Known &known, void *d);
 /* Both gradients of D = op(A) dense, or dense op(A), in one call: the product with op turned round, and the blocks of A's gradient. No
- * batch of values. want: 1: that of dense, 2: that of values. */
+ * batch of values. want: WANT_DENSE, WANT_VALUES. */
 std::tuple<std::optional<Tensor>, std::optional<Tensor>> raw_gradients(const Tensor &values, const Tensor &row_offsets,
                                                                        const Tensor &col_indices, const Tensor &dense,
                                                                        const Tensor &gradient, int64_t rows, int64_t cols, int64_t flags,

@@ -5,6 +5,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "type/tile.h"
+
 namespace sparse_autotune {
 
 namespace {
@@ -146,21 +148,6 @@ void put_pattern(Json &json, const spk_pattern_info &info)
         .number(info.density);
 }
 
-/* "1x128"; as the command line has it, words for what covers all of an axis. */
-std::string text_of_tile(spk_scale tile)
-{
-    const auto side = [](int64_t size) { return size == SPK_SCALE_ALL ? std::string("all") : std::to_string(size); };
-    if (tile.rows == SPK_SCALE_BLOCK)
-        return "block";
-    if (tile.rows == SPK_SCALE_ALL && tile.cols == SPK_SCALE_ALL)
-        return "tensor";
-    if (tile.rows == 1 && tile.cols == SPK_SCALE_ALL)
-        return "row";
-    if (tile.rows == SPK_SCALE_ALL && tile.cols == 1)
-        return "col";
-    return side(tile.rows) + "x" + side(tile.cols);
-}
-
 /* Fields that have a name of their own across operations. */
 void put_field(Json &json, const Described &p, const spk_field_info &field)
 {
@@ -192,8 +179,9 @@ void put_field(Json &json, const Described &p, const spk_field_info &field)
     case SPK_FIELD_SCALE: {
         spk_scale tile = {};
         std::memcpy(&tile, static_cast<const char *>(p.problem) + field.offset, sizeof tile);
+        char text[SPK_TILE_TEXT];
         if (tile.rows != 0)
-            json.key(field.option).string(text_of_tile(tile).c_str());
+            json.key(field.option).string(spk_tile_text(tile, text, sizeof text));
         break;
     }
     case SPK_FIELD_SIZE:

@@ -2,39 +2,6 @@
 
 namespace sparse_autotune {
 
-int32_t result_dtype(int64_t result)
-{
-    switch (result) {
-    case RESULT_F32:
-        return aoti_torch_dtype_float32();
-    case RESULT_F16:
-        return aoti_torch_dtype_float16();
-    case RESULT_BF16:
-        return aoti_torch_dtype_bfloat16();
-    default:
-        refuse("result: " + std::to_string(result) + " is none of 0 (float32), 1 (float16) and 2 (bfloat16)");
-    }
-}
-
-spk_dtype factor_dtype(const char *name, int32_t dtype)
-{
-    static const int32_t e4m3 = aoti_torch_dtype_float8_e4m3fn(), e5m2 = aoti_torch_dtype_float8_e5m2(), i8 = aoti_torch_dtype_int8();
-    if (dtype == e4m3)
-        return SPK_F8E4M3;
-    if (dtype == e5m2)
-        return SPK_F8E5M2;
-    if (dtype == i8)
-        return SPK_INT8;
-    refuse(std::string(name) + ": its dtype must be float8_e4m3fn, float8_e5m2 or int8, not " + dtype_name(dtype));
-}
-
-void check_no_batch(const char *name, const Tensor &t, int64_t dims)
-{
-    if (t.dim() != dims)
-        refuse(std::string(name) + ": must have " + (dims == 2 ? "two" : "three") +
-               " dimensions, as products of eight bits have no batch; its shape is " + text_of(sizes_of(t)));
-}
-
 namespace {
 
 int64_t tiles_along(int64_t size, int64_t tile)
@@ -49,26 +16,39 @@ std::string text_of_side(int64_t side)
 
 } // namespace
 
-Tensor factors_of(const char *name, const Tensor &given, const Tensor &like, const char *like_name, spk_scale tile, int64_t rows,
-                  int64_t cols, bool turned, int64_t stored)
+void part_items(const char *name, Matrix *m, const std::optional<Tensor> &factors, spk_scale tile)
 {
-    check_device(name, given, like, like_name);
+    const bool has_items = factors && factors->dim() > (tile.rows == SPK_SCALE_BLOCK ? 1 : 2);
+    if (has_items && m->batch > 1 && m->stride == 0)
+        *m = matrix_of(name, torch::stable::contiguous(m->tensor));
+}
+
+std::vector<int64_t> items_of(const Matrix &m)
+{
+    return m.batch > 1 && m.stride != 0 ? lead_of(m.tensor, 2) : std::vector<int64_t>();
+}
+
+Tensor factors_of(const char *name, const Tensor &given, const Scaled &of, spk_scale tile, bool turned)
+{
+    check_device(name, given, of.like, of.like_name);
     if (dtype_of(given) != aoti_torch_dtype_float32())
         refuse(std::string(name) + ": its dtype must be float32, not " + dtype_name(dtype_of(given)));
-    if (stored >= 0 && tile.rows == SPK_SCALE_BLOCK && tile.cols == SPK_SCALE_BLOCK) {
-        if (sizes_of(given) != std::vector<int64_t>{stored})
-            refuse(std::string(name) + ": its shape is " + text_of(sizes_of(given)) + "; one factor for each stored block needs " +
-                   text_of({stored}));
-        return torch::stable::contiguous(given);
-    }
+    const bool of_blocks = of.stored >= 0 && tile.rows == SPK_SCALE_BLOCK && tile.cols == SPK_SCALE_BLOCK;
     for (const int64_t side : {tile.rows, tile.cols})
-        if (side < 1 && side != SPK_SCALE_ALL)
+        if (!of_blocks && side < 1 && side != SPK_SCALE_ALL)
             refuse(std::string(name) + ": a factor covers tiles of 1 element or more, or all (-1) of an axis, not " + std::to_string(side));
-    const std::vector<int64_t> wanted = {tiles_along(rows, tile.rows), tiles_along(cols, tile.cols)};
-    if (sizes_of(given) != wanted)
-        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(given)) + "; factors of tiles of " + text_of_side(tile.rows) +
-               " x " + text_of_side(tile.cols) + " need " + text_of(wanted));
-    return torch::stable::contiguous(turned ? torch::stable::transpose(given, 0, 1) : given);
+    std::vector<int64_t> one = {of.stored}, wanted = of.lead;
+    if (!of_blocks)
+        one = {tiles_along(of.rows, tile.rows), tiles_along(of.cols, tile.cols)};
+    wanted.insert(wanted.end(), one.begin(), one.end());
+    if (sizes_of(given) != one && sizes_of(given) != wanted)
+        refuse(std::string(name) + ": its shape is " + text_of(sizes_of(given)) + "; " +
+               (of_blocks ? std::string("one factor for each stored block needs ")
+                          : "factors of tiles of " + text_of_side(tile.rows) + " x " + text_of_side(tile.cols) + " need ") +
+               text_of(one) + (of.lead.empty() ? "" : ", or " + text_of(wanted) + ", for each item of the batch"));
+    const int64_t dims = given.dim();
+    const Tensor turn = turned && !of_blocks ? torch::stable::transpose(given, dims - 2, dims - 1) : given;
+    return torch::stable::contiguous(of.items.empty() ? turn : widened(turn, of.items, of_blocks ? 1 : 2));
 }
 
 } // namespace sparse_autotune

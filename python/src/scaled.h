@@ -11,24 +11,25 @@ namespace sparse_autotune {
 struct Scaling {
     const std::optional<Tensor> &a, &b;
     spk_scale tile_a, tile_b;
-    int64_t result; /* RESULT_F32, ... */
+    int64_t result; /* result_dtype */
 };
 
-enum : int64_t { RESULT_F32, RESULT_F16, RESULT_BF16 };
+/* What has scale factors. lead: the items of its batch as given; items: those that the library reads, one behind the other (none: all items
+ * of the product share one). stored: blocks of a sparse matrix, of which each may have a factor, SPK_SCALE_BLOCK; -1: it is dense. */
+struct Scaled {
+    const Tensor &like; /* on whose device they must be, and its name */
+    const char *like_name;
+    std::vector<int64_t> lead, items;
+    int64_t rows, cols, stored = -1;
+};
 
-/* PyTorch's number of the result's dtype. */
-int32_t result_dtype(int64_t result);
+/* Its factors, checked, contiguous, those of each item one behind the other; turned: of the transpose. */
+Tensor factors_of(const char *name, const Tensor &given, const Scaled &of, spk_scale tile, bool turned);
 
-/* As library_dtype, of what may have scale factors. */
-spk_dtype factor_dtype(const char *name, int32_t dtype);
-
-/* Factors of a matrix of rows x cols, checked and contiguous; turned: those of its transpose. stored: blocks of a sparse one, of which each
- * may have a factor, SPK_SCALE_BLOCK; -1: of a dense one. */
-Tensor factors_of(const char *name, const Tensor &given, const Tensor &like, const char *like_name, spk_scale tile, int64_t rows,
-                  int64_t cols, bool turned, int64_t stored = -1);
-
-/* An operand of so many dimensions, two or three. */
-void check_no_batch(const char *name, const Tensor &t, int64_t dims);
+/* Writes out an operand whose items are one in memory, where each has factors of its own. */
+void part_items(const char *name, Matrix *m, const std::optional<Tensor> &factors, spk_scale tile);
+/* The items that the library reads one behind the other; none: all items of the product share one. */
+std::vector<int64_t> items_of(const Matrix &m);
 
 inline spk_scale turned_tile(spk_scale tile)
 {

@@ -20,36 +20,6 @@ int32_t dtype_of(const Tensor &t)
     return dtype;
 }
 
-std::string dtype_name(int32_t dtype)
-{
-    const std::pair<int32_t, const char *> names[] = {{aoti_torch_dtype_float32(), "float32"},
-                                                      {aoti_torch_dtype_float64(), "float64"},
-                                                      {aoti_torch_dtype_float16(), "float16"},
-                                                      {aoti_torch_dtype_bfloat16(), "bfloat16"},
-                                                      {aoti_torch_dtype_int8(), "int8"},
-                                                      {aoti_torch_dtype_uint8(), "uint8"},
-                                                      {aoti_torch_dtype_int16(), "int16"},
-                                                      {aoti_torch_dtype_uint16(), "uint16"},
-                                                      {aoti_torch_dtype_int32(), "int32"},
-                                                      {aoti_torch_dtype_uint32(), "uint32"},
-                                                      {aoti_torch_dtype_int64(), "int64"},
-                                                      {aoti_torch_dtype_uint64(), "uint64"},
-                                                      {aoti_torch_dtype_bool(), "bool"},
-                                                      {aoti_torch_dtype_complex32(), "complex32"},
-                                                      {aoti_torch_dtype_complex64(), "complex64"},
-                                                      {aoti_torch_dtype_complex128(), "complex128"},
-                                                      {aoti_torch_dtype_float8_e5m2(), "float8_e5m2"},
-                                                      {aoti_torch_dtype_float8_e4m3fn(), "float8_e4m3fn"},
-                                                      {aoti_torch_dtype_float8_e5m2fnuz(), "float8_e5m2fnuz"},
-                                                      {aoti_torch_dtype_float8_e4m3fnuz(), "float8_e4m3fnuz"}};
-    for (const auto &[number, name] : names)
-        if (number == dtype)
-            return name;
-    static const char *const quantized[] = {"qint8", "quint8", "qint32"}; /* no function tells their numbers, 12 to 14 in every release */
-    if (dtype >= 12 && dtype <= 14)
-        return quantized[dtype - 12];
-    return "number " + std::to_string(dtype) + " of PyTorch";
-}
 void check_flags(int64_t flags, int64_t known)
 {
     if ((flags & ~known) != 0)
@@ -62,24 +32,6 @@ void check_dtype(const char *name, const Tensor &t, const char *like, int32_t dt
 {
     if (dtype_of(t) != dtype)
         refuse(std::string(name) + ": its dtype must be that of " + like + ", " + dtype_name(dtype) + ", not " + dtype_name(dtype_of(t)));
-}
-
-spk_dtype library_dtype(const char *name, int32_t dtype)
-{
-    static const int32_t f32 = aoti_torch_dtype_float32(), f64 = aoti_torch_dtype_float64(), f16 = aoti_torch_dtype_float16(),
-                         bf16 = aoti_torch_dtype_bfloat16();
-    if (dtype == f32)
-        return SPK_F32;
-    if (dtype == f64)
-        return SPK_F64;
-    if (dtype == f16)
-        return SPK_F16;
-    if (dtype == bf16)
-        return SPK_BF16;
-    const bool is_factor =
-        dtype == aoti_torch_dtype_int8() || dtype == aoti_torch_dtype_float8_e4m3fn() || dtype == aoti_torch_dtype_float8_e5m2();
-    refuse(std::string(name) + ": its dtype must be float32, float64, float16 or bfloat16, not " + dtype_name(dtype) +
-           (is_factor ? " (scaled_matmul multiplies that)" : ""));
 }
 
 namespace {
@@ -269,6 +221,12 @@ Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const cha
     };
     made.apart = one == two || alone(one) || alone(two);
     return made;
+}
+
+std::vector<int64_t> lead_of(const Tensor &t, int64_t items)
+{
+    const std::vector<int64_t> sizes = sizes_of(t);
+    return {sizes.begin(), sizes.end() - items};
 }
 
 /* A view with the dimensions of a batch before its last so many. */

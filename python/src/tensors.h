@@ -1,41 +1,13 @@
 /* Tensors as the library's operands: checked, and copied only where the library cannot read them as they lie. */
 #pragma once
 
+#include "generated/flags.h"
 #include "state.h"
+#include "types.h"
 
 namespace sparse_autotune {
 
-/* FLAG_FACTOR: the result is multiplied with what `out` holds; of dense products, with the residual. FLAG_WIDE: sums of float16 and
- * bfloat16 are not rounded: the result is float32. FLAG_WHOLE: nothing lies behind the last group. Of attention: FLAG_ROWS_FIRST: tensors
- * are [batch, rows, heads, depth]; FLAG_TOP_LEFT and FLAG_BOTTOM_RIGHT say which key stands beside which query; FLAG_DYNAMIC: the mask is
- * new at nearly every call, and nobody waits for it. Only of direct_attention: FLAG_AS_QUERY: where the heads of each row of q lie side by
- * side, so do those of the result. */
-enum : int64_t {
-    FLAG_TRANS = 1,
-    FLAG_RIGHT = 2,
-    FLAG_FINITE = 4,
-    FLAG_TF32 = 8,
-    FLAG_ACTIVATION_SHIFT = 4,
-    FLAG_ACTIVATION_MASK = 7,
-    FLAG_FACTOR = 128,
-    FLAG_WIDE = 256,
-    FLAG_WHOLE = 512,
-    FLAG_ROWS_FIRST = 1024,
-    FLAG_CAUSAL = 2048,
-    FLAG_TOP_LEFT = 4096,
-    FLAG_BOTTOM_RIGHT = 8192,
-    FLAG_AS_QUERY = 16384,
-    FLAG_DYNAMIC = 32768
-};
-
-/* Those that an operator knows. */
-enum : int64_t {
-    FLAGS_OF_SDDMM = FLAG_FINITE | FLAG_TF32,
-    FLAGS_OF_SPMM = FLAGS_OF_SDDMM | FLAG_TRANS | FLAG_RIGHT | FLAG_ACTIVATION_MASK << FLAG_ACTIVATION_SHIFT | FLAG_FACTOR,
-    FLAGS_OF_GEMM = FLAGS_OF_SDDMM | FLAG_ACTIVATION_MASK << FLAG_ACTIVATION_SHIFT | FLAG_FACTOR | FLAG_WIDE | FLAG_WHOLE,
-    FLAGS_OF_ATTENTION = FLAG_ROWS_FIRST | FLAG_CAUSAL | FLAG_TOP_LEFT | FLAG_BOTTOM_RIGHT | FLAG_DYNAMIC
-};
-/* Refuses others. */
+/* Refuses flags that the operator does not know. */
 void check_flags(int64_t flags, int64_t known);
 
 /* The last two dimensions of a tensor as a matrix; the dimensions before them as a batch. */
@@ -64,13 +36,13 @@ struct Batches {
 Batches batches_of(const char *name, const Tensor &x, int64_t items_x, const char *other, const Tensor &y, int64_t items_y);
 /* A view with the dimensions of a batch before its last so many. */
 Tensor widened(Tensor t, const std::vector<int64_t> &lead, int64_t items);
+/* The dimensions before the last so many. */
+std::vector<int64_t> lead_of(const Tensor &t, int64_t items);
 /* A stride of a batch, as the library takes that of an input. */
 int64_t shared_or(int64_t stride);
 
 std::vector<int64_t> sizes_of(const Tensor &t);
 int32_t dtype_of(const Tensor &t);
-std::string dtype_name(int32_t dtype);
-spk_dtype library_dtype(const char *name, int32_t dtype);
 std::string text_of(const std::vector<int64_t> &sizes);
 std::string strides_of(const Tensor &t);
 

@@ -10,7 +10,7 @@ import torch
 from conftest import close, random_bsr
 
 import sparse_autotune as sa
-from sparse_autotune import _ops
+from sparse_autotune import _numbers
 
 
 def bsr(row_offsets, col_indices, shape=(8, 8), block=4, nnzb=None, dtype=torch.float32):
@@ -609,9 +609,9 @@ def test_unknown_flags(name, flags):
 
 
 def test_flags_that_exclude_each_other():
-    real, fake = refused_alike(torch.ops.sparse_autotune.attention, *_flagged("attention", _ops.CAUSAL | _ops.TOP_LEFT | _ops.BOTTOM_RIGHT))
+    real, fake = refused_alike(torch.ops.sparse_autotune.attention, *_flagged("attention", _numbers.CAUSAL | _numbers.TOP_LEFT | _numbers.BOTTOM_RIGHT))
     assert real == fake and "says top_left and bottom_right" in real
-    for other in (_ops.TRANS, _ops.FACTOR):  # of other operators
+    for other in (_numbers.TRANS, _numbers.FACTOR):  # of other operators
         assert "that this operator does not know" in refused_alike(torch.ops.sparse_autotune.attention, *_flagged("attention", other))[0]
 
 

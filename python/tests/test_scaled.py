@@ -94,6 +94,56 @@ def test_a_grid_of_tiles_as_large_as_blocks(density, transpose):
         sa.scaled_matmul(sparse, x, torch.ones(99), transpose=transpose)
 
 
+def each(scale, tile, shape):
+    """A factor for each element of each item."""
+    items = scale.expand(*shape[:-2], *scale.shape[-2:]).reshape(-1, *scale.shape[-2:])
+    return torch.stack([spread(item, tile, shape[-2:]) for item in items]).reshape(shape)
+
+
+BATCHES = [((3,), (3,)), ((3,), ()), ((), (3,)), ((2, 3), (3,)), ((2, 1), (1, 3)), ((1,), (2,))]
+
+
+@pytest.mark.parametrize("lead_a, lead_b", BATCHES)
+@pytest.mark.parametrize("own", [False, True])
+def test_a_batch(lead_a, lead_b, own):
+    """Items have factors of their own, or the same, whether they are written out or one in memory."""
+    a, b = drawn(*lead_a, 10, 12, dtype=torch.float8_e4m3fn), drawn(*lead_b, 12, 7, dtype=torch.float8_e4m3fn)
+    for tile_a, tile_b in zip(TILES, reversed(TILES), strict=True):
+        of_a, of_b = scales((10, 12), tile_a), scales((12, 7), tile_b)
+        if own:
+            of_a, of_b = torch.randn(*lead_a, *of_a.shape), torch.randn(*lead_b, *of_b.shape)
+        words = {"tile_a": tile_a, "tile_b": tile_b}
+        want = (a.double() * each(of_a, tile_a, a.shape)) @ (b.double() * each(of_b, tile_b, b.shape))
+        close(sa.scaled_matmul(a, b, of_a, of_b, **words), want, torch.float32)
+        same = a[..., :1, :, :].expand(a.shape) if lead_a else a
+        want = (same.double() * each(of_a, tile_a, a.shape)) @ (b.double() * each(of_b, tile_b, b.shape))
+        close(sa.scaled_matmul(same, b, of_a, of_b, **words), want, torch.float32)
+
+
+@pytest.mark.parametrize("lead_a, lead_b", BATCHES)
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_batch_of_sparse_ones(lead_a, lead_b, right, own):
+    whole = random_bsr(20, 12, (8, 4), batch=lead_a)
+    values = drawn(*whole.values.shape, dtype=torch.float8_e4m3fn)
+    sparse, plain = whole.with_values(values), whole.with_values(values.float()).to_dense().double()
+    x = drawn(*lead_b, *((9, 20) if right else (12, 9)), dtype=torch.float8_e4m3fn)
+    for tile in TILES:
+        of_a, of_x = scales((20, 12), tile), scales(x.shape[-2:], tile)
+        if own:
+            of_a, of_x = torch.randn(*lead_a, *of_a.shape), torch.randn(*lead_b, *of_x.shape)
+        scaled, other = plain * each(of_a, tile, plain.shape), x.double() * each(of_x, tile, x.shape)
+        words = {"tile_a": tile, "tile_b": tile}
+        if right:
+            close(sa.scaled_matmul(x, sparse, of_x, of_a, **words), other @ scaled, torch.float32)
+        else:
+            close(sa.scaled_matmul(sparse, x, of_a, of_x, **words), scaled @ other, torch.float32)
+    by_block = torch.rand(*(lead_a if own else ()), sparse.nnzb) + 0.5
+    scaled = whole.with_values(values.float() * by_block[..., None, None]).to_dense().double()
+    got = sa.scaled_matmul(x, sparse, None, by_block) if right else sa.scaled_matmul(sparse, x, by_block)
+    close(got, x.double() @ scaled if right else scaled @ x.double(), torch.float32)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("stored", [0, 1, 2])
 def test_one_factor(stored, shape):
@@ -264,6 +314,8 @@ def test_what_tuning_takes():
     sparse = sa.BSR.from_dense(a, 8)
     assert "A scaled by block" in str(sa.tune(sparse, b, scaling={"scale_a": torch.ones(sparse.nnzb)})).split("\n")[0]
     assert "scaled" not in str(sa.tune(a.float(), b.float())).split("\n")[0]
+    both = torch.stack([a, a])
+    assert "scaled by row" in str(sa.tune(both, b, scaling={"scale_a": torch.ones(2, 16, 1)})).split("\n")[0]
     for left in (a, sparse):
         assert sa.benchmark(left, b, rounds=3)["sparse_autotune"]["median_us"] > 0
 
@@ -309,12 +361,16 @@ def test_compiled():
     values, x = drawn(*sparse.values.shape, dtype=torch.int8), drawn(24, 5, dtype=torch.int8)
     parts = (values, sparse.row_offsets, sparse.col_indices, x, 16, 24, 0, torch.ones(values.shape[0]), None, None, -2, -2, 0, 0, 1)
     torch.library.opcheck(torch.ops.sparse_autotune.scaled_spmm.default, parts)
+    stacked = (torch.stack([a, a]), b, 0, torch.rand(2, 16, 1), None, None, 1, -1, 0, 0, 0)
+    torch.library.opcheck(torch.ops.sparse_autotune.scaled_gemm.default, stacked)
+    parts = (torch.stack([values] * 3), *parts[1:7], torch.ones(3, values.shape[0]), *parts[8:])
+    torch.library.opcheck(torch.ops.sparse_autotune.scaled_spmm.default, parts)
 
 
 def test_refused():
     a, b = drawn(8, 12, dtype=torch.int8), drawn(12, 8, dtype=torch.int8)
     one = sa.BSR.from_dense(b, 4)
-    batch, indices = one.with_values(one.values[None]), (one.row_offsets, one.col_indices)
+    indices = (one.row_offsets, one.col_indices)
     none, op_spmm = (None, None, None, 0, 0, 0, 0, 0), torch.ops.sparse_autotune.scaled_spmm
     for error, words, call in (
         (ValueError, "out_dtype: must be torch.float32", lambda: sa.scaled_matmul(a, b, out_dtype=torch.int8)),
@@ -334,13 +390,17 @@ def test_refused():
         (RuntimeError, "A: its dtype must be float8_e4m3fn, float8_e5m2 or int8, not float32", lambda: sa.scaled_matmul(a.float(), b.float())),
         (TypeError, "scaling: is of operands of float8_e4m3fn", lambda: sa.tune(a.float(), b.float(), scaling={})),
         (TypeError, "scaling: has scale_c", lambda: sa.tune(a, b, scaling={"scale_c": None})),
-        (RuntimeError, "A.values: must have three dimensions, .* no batch", lambda: sa.scaled_matmul(batch, a)),
-        (RuntimeError, "B.values: must have three dimensions, .* no batch", lambda: sa.scaled_matmul(a, batch)),
-        (RuntimeError, "A.values: must have three dimensions", lambda: sa.scaled_matmul(batch.to("meta"), b.to("meta"))),
-        (RuntimeError, "dense: must have two dimensions", lambda: op_spmm(batch.values[0], *indices, a[None], 12, 8, 2, *none)),
-        (RuntimeError, "a: must have two dimensions", lambda: torch.ops.sparse_autotune.scaled_gemm(a[None], b, 0, *none)),
-        (RuntimeError, "b: must have two dimensions", lambda: torch.ops.sparse_autotune.scaled_gemm(a, b[None], 0, *none)),
-        (ValueError, "A: must have two dimensions", lambda: sa.scaled_matmul(a[None], b)),
+        (RuntimeError, "dense: must have two dimensions or more", lambda: op_spmm(one.values, *indices, a[0], 12, 8, 2, *none)),
+        (RuntimeError, "a: must have two dimensions or more", lambda: torch.ops.sparse_autotune.scaled_gemm(a[0], b, 0, *none)),
+        (RuntimeError, "b: must have two dimensions or more", lambda: torch.ops.sparse_autotune.scaled_gemm(a, b[0], 0, *none)),
+        (RuntimeError, "A: .* the dimensions of the batch differ", lambda: sa.scaled_matmul(a.expand(2, 8, 12), b.expand(3, 12, 8))),
+        (
+            RuntimeError,
+            r"scale_a: its shape is .3, 8, 1.; .* need .8, 1., or .2, 8, 1., for each item of the batch",
+            lambda: sa.scaled_matmul(a.expand(2, 8, 12), b, torch.ones(3, 8, 1)),
+        ),
+        (ValueError, "scale_a: its shape is .2, 8, 1.; it must be a single factor", lambda: sa.scaled_matmul(a, b, torch.ones(2, 8, 1))),
+        (ValueError, "A: must have two dimensions or more", lambda: sa.scaled_matmul(a[0], b)),
         (RuntimeError, "A: its dtype must be that of B.values, int8, not float8_e5m2", lambda: sa.scaled_matmul(a.to(torch.float8_e5m2), one)),
         (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a, one, transpose=True)),
         (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a.to("meta"), one.to("meta"), transpose=True)),
@@ -355,3 +415,17 @@ def test_autocast_leaves_whole_numbers():
     for dtype in (torch.float32, torch.int8):
         with torch.autocast("cpu"), pytest.raises(RuntimeError, match="int8"):
             sa.matmul(whole, torch.ones(16, 4, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_autocast_of_float8(dtype):
+    """As PyTorch does: the numbers as they stand, in autocast's dtype. Who scales says the dtypes, and is not asked again."""
+    whole = random_bsr(24, 16, 8)
+    a, x, scale = whole.with_values(drawn(*whole.values.shape, dtype=dtype)), drawn(16, 3, dtype=dtype), torch.rand(24, 1)
+    plain, scaled = whole.with_values(a.values.bfloat16()), sa.scaled_matmul(a, x, scale)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        made, native = sa.matmul(a, x), torch.mm(a.to_dense(), x)
+        assert torch.equal(sa.scaled_matmul(a, x, scale), scaled)
+        assert torch.equal(sa.gemm(x.mT, x), sa.gemm(x.mT.bfloat16(), x.bfloat16()))
+    assert torch.equal(made, sa.matmul(plain, x.bfloat16())) and made.dtype is native.dtype
+    torch.testing.assert_close(made, native, atol=2e-2, rtol=2e-2)

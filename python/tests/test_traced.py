@@ -93,6 +93,9 @@ def test_counted_operations():
     assert counted(lambda: sa.sddmm(a, torch.randn(20, n), torch.randn(n, 24))) == one
     assert counted(lambda: torch.ops.sparse_autotune.spmm(a.values, a.row_offsets, a.col_indices, x, None, 20, 24, 0)) == one
     assert counted(lambda: torch.func.vmap(lambda x: sa.matmul(a, x))(torch.randn(4, 24, n))) == 4 * one
+    whole, eight = a.with_values(a.values.to(torch.float8_e5m2)), x.to(torch.float8_e5m2)
+    assert counted(lambda: sa.scaled_matmul(whole, eight)) == counted(lambda: sa.scaled_matmul(eight.mT, whole, transpose=True)) == one
+    assert counted(lambda: sa.scaled_matmul(eight.mT, eight, torch.ones(n, 1))) == counted(lambda: sa.gemm(x.mT, x)) == 2 * n * 24 * n
     layer, tokens = sa.SparseLinear(24, 20, pattern=a), torch.randn(n, 24, requires_grad=True)
     assert counted(lambda: layer(tokens).sum().backward()) == 3 * one
     assert counted(lambda: layer(tokens.detach()).sum().backward()) == 2 * one

@@ -1,5 +1,5 @@
-/* Which element types a kernel row takes: a list in its row, (f16, bf16), of the types of the factors that it multiplies. Of "tf32" are
- * factors of f32 whose products may be rounded to TF32, and of "f32" those whose products may not. What else depends on types, as that of
+/* Which element types a kernel row takes: a list in its row, (f16, bf16), of the types of the factors that it multiplies. Of tf32 are
+ * factors of f32 whose products may be rounded to TF32, and of f32 those whose products may not. What else depends on types, as that of
  * the output, is said by spk_kernel_ops.applicable. */
 #ifndef SPK_KERNEL_TYPES_H
 #define SPK_KERNEL_TYPES_H
@@ -12,29 +12,24 @@ typedef struct spk_row_types {
     const char *why;  /* it does not take another one */
 } spk_row_types;
 
-/* One for each name in types.def. */
-#define SPK_TYPE(enumerator, ...) enumerator##_BIT = 1 << enumerator,
+/* SPK_BIT_f16, ...: one for each name in types.def. */
+#define SPK_TYPE(enumerator, name, ...) SPK_BIT_##name = 1 << enumerator,
 enum {
 #include "type/types.def"
-    SPK_NO_TYPE_BIT = 0
+    SPK_BIT_none = 0
 };
 #undef SPK_TYPE
 
-/* SPK_ROW_TYPES(f16, bf16): up to eight of them. */
-#define SPK_ROW_TYPES(...)                                                                                                       \
-    {                                                                                                                            \
-        SPK_ROW_TYPES_BITS(__VA_ARGS__, none, none, none, none, none, none, none, none), #__VA_ARGS__, "it is for " #__VA_ARGS__ \
+/* SPK_ROW_TYPES(f16, bf16): up to sixteen of them. */
+#define SPK_ROW_TYPES(...)                                                                                                              \
+    {                                                                                                                                   \
+        SPK_ROW_TYPES_BITS(__VA_ARGS__, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, none, \
+                           none),                                                                                                       \
+            #__VA_ARGS__, "it is for " #__VA_ARGS__                                                                                     \
     }
-#define SPK_ROW_TYPES_BITS(a, b, c, d, e, f, g, h, ...) \
+#define SPK_ROW_TYPES_BITS(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ...) \
+    (SPK_ROW_TYPES_EIGHT(a, b, c, d, e, f, g, h) | SPK_ROW_TYPES_EIGHT(i, j, k, l, m, n, o, p))
+#define SPK_ROW_TYPES_EIGHT(a, b, c, d, e, f, g, h) \
     (SPK_BIT_##a | SPK_BIT_##b | SPK_BIT_##c | SPK_BIT_##d | SPK_BIT_##e | SPK_BIT_##f | SPK_BIT_##g | SPK_BIT_##h)
-#define SPK_BIT_f32 SPK_F32_BIT
-#define SPK_BIT_f64 SPK_F64_BIT
-#define SPK_BIT_f16 SPK_F16_BIT
-#define SPK_BIT_bf16 SPK_BF16_BIT
-#define SPK_BIT_tf32 SPK_TF32_BIT
-#define SPK_BIT_f8e4m3 SPK_F8E4M3_BIT
-#define SPK_BIT_f8e5m2 SPK_F8E5M2_BIT
-#define SPK_BIT_i8 SPK_INT8_BIT
-#define SPK_BIT_none SPK_NO_TYPE_BIT
 
 #endif

@@ -39,19 +39,17 @@
     }
 /* option_ may be NULL: as another's. */
 #define FIELD_DTYPE(name, operand, option_, usual_, help_)                                                                     \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16", .usual = usual_, .help = help_, \
-     .high = SPK_BF16}
+    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = SPK_TYPES_OF_VALUES, .usual = usual_, .help = help_}
 /* Of the factors of a product. */
 #define FIELD_DTYPE_FACTORS(name, operand, option_, usual_, help_)                                                                      \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = "f32|f64|f16|bf16|f8e4m3|f8e5m2|i8", .usual = usual_, \
-     .help = help_, .high = SPK_INT8}
+    {FIELD_OF(name, SPK_FIELD_DTYPE, operand), .option = option_, .values = SPK_TYPES_OF_MATRICES, .usual = usual_, .help = help_}
 /* The tile that a scale factor covers. */
 #define FIELD_SCALE(name, operand, option_, least, help_) \
     {FIELD_OF(name, SPK_FIELD_SCALE, operand), .option = option_, .usual = "none", .help = help_, .low = least, .high = SPK_MOST_ELEMENTS}
 #define FIELD_COMPUTE(name)                                                                                                          \
-    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = "f32|f64|tf32|i32",                                                \
+    {FIELD_OF(name, SPK_FIELD_DTYPE, -1), .option = #name, .values = SPK_TYPES_OF_SUMS,                                                \
      .usual = "f64 for f64, i32 for i8, else f32", \
-     .help = "type of the sums; tf32, for f32: products of values rounded to TF32", .high = SPK_TF32}
+     .help = "type of the sums; tf32, for f32: products of values rounded to TF32"}
 #define FIELD_LAYOUT(name, operand, option_, help_)                                                                         \
     {                                                                                                                       \
         FIELD_OF(name, SPK_FIELD_LAYOUT, operand), .option = option_, .values = SPK_LAYOUTS, .usual = "row", .help = help_, \
@@ -138,9 +136,10 @@
     }
 
 /* Of all products: what the epilogue adds. */
-#define FIELDS_EPILOGUE(bias, activation)                                                                                         \
-    FIELD_PART(bias, SPK_BIAS, SPK_BIAS_PER_COL, "bias", SPK_BIASES, SPK_BIAS_TERMS, "none", "add a bias per row or per column"), \
-        FIELD_CHOICE(activation, SPK_ACT_SILU, "activation", SPK_ACTIVATIONS, SPK_ACTIVATION_TERMS, "none", "applied to the sum")
+#define FIELD_BIAS(name) \
+    FIELD_PART(name, SPK_BIAS, SPK_BIAS_PER_COL, "bias", SPK_BIASES, SPK_BIAS_TERMS, "none", "add a bias per row or per column")
+#define FIELD_ACTIVATION(name) \
+    FIELD_CHOICE(name, SPK_ACT_SILU, "activation", SPK_ACTIVATIONS, SPK_ACTIVATION_TERMS, "none", "applied to the sum")
 #define FIELD_RESIDUAL(name)                                                                                          \
     FIELD_PART(name, SPK_RESIDUAL, SPK_RESIDUAL_MULTIPLY, "residual|factor", SPK_RESIDUALS, SPK_RESIDUAL_TERMS, NULL, \
                "add a residual after the activation|multiply by a factor of each element after the activation")

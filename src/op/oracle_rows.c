@@ -4,7 +4,7 @@
 
 static void run_row(spk_row_oracle *o, int64_t row, char *sums, const spk_oracle_ask *ask, int64_t offset)
 {
-    const bool wide = o->problem->a.dtype == SPK_F64;
+    const bool wide = spk_type_is_double(o->problem->a.dtype);
     char *sizes = sums + (size_t)o->cols * (wide ? sizeof(long double) : sizeof(double));
     memset(sums, 0, 2 * (size_t)(sizes - sums));
     if (o->begin_row != NULL)
@@ -30,7 +30,7 @@ spk_status spk_oracle_rows(const spk_mem *mem, spk_row_oracle *o, const spk_args
     o->col0 = ask->col0;
     o->cols = ask->cols;
     o->is_scaled = spk_problem_is_scaled(p);
-    SPK_TRY(spk_alloc(mem, 2 * (size_t)o->cols, p->a.dtype == SPK_F64 ? sizeof(long double) : sizeof(double), &sums));
+    SPK_TRY(spk_alloc(mem, 2 * (size_t)o->cols, spk_type_is_double(p->a.dtype) ? sizeof(long double) : sizeof(double), &sums));
     for (int64_t r = 0; r < ask->row_count; r++) {
         const int64_t row = ask->rows != NULL ? ask->rows[r] : r;
         const spk_args item = spk_args_item(p, args, row / p->d.rows);

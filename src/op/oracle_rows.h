@@ -3,8 +3,8 @@
 #ifndef SPK_OP_ORACLE_ROWS_H
 #define SPK_OP_ORACLE_ROWS_H
 
-#include "type/f8.h"
 #include "op/product.h"
+#include "type/value.h"
 
 typedef struct spk_row_oracle spk_row_oracle;
 
@@ -16,7 +16,7 @@ struct spk_row_oracle {
     const spk_args *args; /* of the item */
     const spk_bsr_view *view;
     int64_t col0, cols;
-    const spk_oracle_sums *sums; /* SPK_ORACLE_SUMS */
+    const spk_oracle_sums *sums; /* by dtype (op/oracle_types.h) */
     bool is_scaled;
     spk_scales scales; /* of the item */
     /* Before a row of an item: finds what its elements have in common. May be NULL. */
@@ -25,22 +25,6 @@ struct spk_row_oracle {
     bool (*is_there)(const spk_row_oracle *oracle, int64_t row, int64_t col);
     int64_t row0, col_of_block; /* for begin_row */
 };
-
-/* What sums are made for, of each type that products take: FUNCTION(name, element, type of the sum, conversion). And their table, by dtype,
- * of functions NAME. */
-#define SPK_ORACLE_EACH(FUNCTION)                               \
-    FUNCTION(sums_f32, float, double, )                         \
-    FUNCTION(sums_f64, double, long double, )                   \
-    FUNCTION(sums_f16, uint16_t, double, spk_f16_to_float)      \
-    FUNCTION(sums_bf16, uint16_t, double, spk_bf16_to_float)    \
-    FUNCTION(sums_f8e4m3, uint8_t, double, spk_f8e4m3_to_float) \
-    FUNCTION(sums_f8e5m2, uint8_t, double, spk_f8e5m2_to_float) \
-    FUNCTION(sums_i8, int8_t, double, )
-#define SPK_ORACLE_SUMS                                                                                                       \
-    {                                                                                                                         \
-        [SPK_F32] = sums_f32, [SPK_F64] = sums_f64, [SPK_F16] = sums_f16, [SPK_BF16] = sums_bf16, [SPK_F8E4M3] = sums_f8e4m3, \
-        [SPK_F8E5M2] = sums_f8e5m2, [SPK_INT8] = sums_i8                                                                      \
-    }
 
 /* Every row that is asked, through the sums and the epilogue. */
 spk_status spk_oracle_rows(const spk_mem *mem, spk_row_oracle *oracle, const spk_args *args, const spk_oracle_ask *ask);

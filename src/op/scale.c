@@ -4,6 +4,7 @@
 
 #include "base/c_locale.h"
 #include "op/read.h"
+#include "type/tile.h"
 
 /* The matrix that is scaled: op(A) of M x K, or B of K x N. */
 static int64_t rows_of(const spk_problem *p, int which)
@@ -96,13 +97,6 @@ spk_scales spk_scales_of(const spk_problem *p, const spk_args *args)
     return made;
 }
 
-static int add_side(int64_t side, char *text, size_t size)
-{
-    return side == SPK_SCALE_BLOCK ? spk_snprintf(text, size, "block")
-           : side == SPK_SCALE_ALL ? spk_snprintf(text, size, "all")
-                                   : spk_snprintf(text, size, "%lld", (long long)side);
-}
-
 void spk_scales_text(const spk_problem *p, char *text, size_t size)
 {
     size_t at = 0;
@@ -111,9 +105,8 @@ void spk_scales_text(const spk_problem *p, char *text, size_t size)
         const spk_operand *tile = spk_scaled(p, which);
         if (tile->rows == 0)
             continue;
-        char rows[24], cols[24];
-        add_side(tile->rows, rows, sizeof rows);
-        add_side(tile->cols, cols, sizeof cols);
-        at += (size_t)spk_snprintf(text + at, size - at, "%s%c=%sx%s", at > 0 ? "," : "", "ab"[which], rows, cols);
+        char rows[SPK_TILE_SIDE_TEXT], cols[SPK_TILE_SIDE_TEXT];
+        at += (size_t)spk_snprintf(text + at, size - at, "%s%c=%sx%s", at > 0 ? "," : "", "ab"[which],
+                                   spk_tile_side_text(tile->rows, rows, sizeof rows), spk_tile_side_text(tile->cols, cols, sizeof cols));
     }
 }

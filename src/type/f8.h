@@ -52,4 +52,14 @@ static inline uint8_t spk_f8e5m2_from_float(float x)
     return (uint8_t)(sign | (made < 0x7c ? made : 0x7c));
 }
 
+static inline uint8_t spk_f8e4m3_from_double(double x)
+{
+    return spk_f8e4m3_from_float(spk_float_to_round_again(x));
+}
+
+static inline uint8_t spk_f8e5m2_from_double(double x)
+{
+    return spk_f8e5m2_from_float(spk_float_to_round_again(x));
+}
+
 #endif

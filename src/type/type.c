@@ -7,34 +7,64 @@
 
 static const spk_type none;
 
-#define SPK_TYPE_RESULTS(...) \
-    {                         \
-        __VA_ARGS__           \
-    }
+/* The parts of a row that types.def has in brackets. */
+#define STORED(element, to_double, from_double) .bytes = sizeof(element)
+#define FORMAT(significand_, least_exponent_, largest_, has_infinity_) \
+    .significand = significand_, .least_exponent = least_exponent_, .largest = largest_, .has_infinity = has_infinity_
+#define RESULTS(...) .results = {__VA_ARGS__}
+#define NAMES(npy_, safetensors_, torch_, words_) .npy = npy_, .safetensors = safetensors_, .torch = #torch_, .words = words_
+#define NUMBERS(tma_, cuda_, cudnn_, onednn_) .tma = tma_, .cuda = cuda_, .cudnn = cudnn_, .onednn = onednn_
 
 static const spk_type types[] = {
-#define SPK_TYPE(enumerator, name_, use_, bytes_, significand_, least_exponent_, largest_, has_infinity_, sums_, results_, npy_, \
-                 safetensors_)                                                                                                   \
-    [enumerator] = {.dtype = enumerator,                                                                                         \
-                    .name = name_,                                                                                               \
-                    .use = use_,                                                                                                 \
-                    .bytes = bytes_,                                                                                             \
-                    .significand = significand_,                                                                                 \
-                    .least_exponent = least_exponent_,                                                                           \
-                    .largest = largest_,                                                                                         \
-                    .has_infinity = has_infinity_,                                                                               \
-                    .sums = sums_,                                                                                               \
-                    .results = SPK_TYPE_RESULTS results_,                                                                        \
-                    .npy = npy_,                                                                                                 \
-                    .safetensors = safetensors_},
+#define SPK_TYPE(enumerator, name_, use_, stored, format, sums_, results, names, numbers) \
+    [enumerator] = {.dtype = enumerator,                                                  \
+                    .name = #name_,                                                       \
+                    .use = use_,                                                          \
+                    STORED stored,                                                        \
+                    FORMAT format,                                                        \
+                    .sums = sums_,                                                        \
+                    RESULTS results,                                                      \
+                    NAMES names,                                                          \
+                    NUMBERS numbers},
 #include "type/types.def"
+#undef SPK_TYPE
 };
+
+/* A name with a '|' before it, or nothing. */
+#define VALUES_SPK_USE_VALUES(name) "|" #name
+#define VALUES_SPK_USE_FACTORS(name)
+#define VALUES_SPK_USE_PRODUCTS(name)
+#define VALUES_SPK_USE_INDICES(name)
+#define MATRICES_SPK_USE_VALUES(name) "|" #name
+#define MATRICES_SPK_USE_FACTORS(name) "|" #name
+#define MATRICES_SPK_USE_PRODUCTS(name)
+#define MATRICES_SPK_USE_INDICES(name)
+
+const char spk_type_names_of_values[] =
+#define SPK_TYPE(enumerator, name, use, ...) VALUES_##use(name)
+#include "type/types.def"
+#undef SPK_TYPE
+    "";
+
+const char spk_type_names_of_matrices[] =
+#define SPK_TYPE(enumerator, name, use, ...) MATRICES_##use(name)
+#include "type/types.def"
+#undef SPK_TYPE
+    "";
 
 enum { TYPES = sizeof types / sizeof types[0] };
 
 const spk_type *spk_type_of(spk_dtype dtype)
 {
     return (int)dtype > 0 && (int)dtype < TYPES ? &types[dtype] : &none;
+}
+
+const spk_type *spk_type_next(const spk_type *last, unsigned uses)
+{
+    for (int i = last == NULL ? 1 : (int)last->dtype + 1; i < TYPES; i++)
+        if ((uses >> types[i].use & 1) != 0)
+            return &types[i];
+    return NULL;
 }
 
 static const spk_type *named(size_t member, const char *name)
@@ -63,11 +93,31 @@ const spk_type *spk_type_named(const char *name)
     return named(offsetof(spk_type, name), name);
 }
 
+/* Whether it is one of the words of "half|fp16|16". */
+static bool is_word_of(const char *word, const char *list)
+{
+    const size_t length = strlen(word);
+    for (size_t end; *list != '\0'; list += end + (list[end] == '|')) {
+        end = strcspn(list, "|");
+        if (end == length && strncmp(list, word, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+const spk_type *spk_type_meant(const char *word)
+{
+    for (const spk_type *type = NULL; (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL;)
+        if (strcmp(word, type->torch) == 0 || is_word_of(word, type->words))
+            return type;
+    return &none;
+}
+
 spk_dtype spk_type_reduced(spk_dtype dtype)
 {
-    for (int i = 1; i < TYPES; i++)
-        if (types[i].use == SPK_USE_PRODUCTS && types[i].sums == dtype)
-            return types[i].dtype;
+    for (const spk_type *type = NULL; (type = spk_type_next(type, 1u << SPK_USE_PRODUCTS)) != NULL;)
+        if (type->sums == dtype)
+            return type->dtype;
     return SPK_DTYPE_DEFAULT;
 }
 
@@ -100,10 +150,16 @@ const char *spk_type_list(unsigned uses, const char *last, char *text, size_t si
 {
     spk_dtype list[TYPES];
     int count = 0;
-    for (int i = 1; i < TYPES; i++)
-        if ((uses >> types[i].use & 1) != 0)
-            list[count++] = types[i].dtype;
+    for (const spk_type *type = NULL; (type = spk_type_next(type, uses)) != NULL;)
+        list[count++] = type->dtype;
     return spk_type_list_of(list, count, last, text, size);
+}
+
+uint64_t spk_type_bits_beyond(spk_dtype dtype)
+{
+    const spk_type *type = spk_type_of(dtype);
+    const int bits = 8 * (int)type->bytes, behind = type->has_infinity ? type->significand - 1 : 0;
+    return type->bytes == 0 || spk_type_is_whole(dtype) ? 0 : (UINT64_C(1) << (bits - 1)) - (UINT64_C(1) << behind);
 }
 
 double spk_type_rounding(spk_dtype dtype)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <sparsek/sparsek.h>
 
@@ -22,7 +23,7 @@ typedef struct spk_type {
     spk_dtype dtype;
     const char *name;
     spk_type_use use;
-    size_t bytes;
+    size_t bytes;       /* of C's type of an element, as which an array of them is read and written (type/value.h) */
     int significand;    /* binary digits of a normal number, the leading one among them; of an integer: of its magnitude */
     int least_exponent; /* of the least normal number, 2^least_exponent */
     double largest;     /* finite */
@@ -32,10 +33,20 @@ typedef struct spk_type {
     spk_dtype results[SPK_MOST_RESULTS];
     const char *npy;         /* in NumPy's files, behind the byte order; NULL: they do not have it */
     const char *safetensors; /* NULL: those do not */
+    const char *torch;       /* PyTorch's name; "none": it has none */
+    const char *words;       /* what else it is called, "half|fp16", by people who mean it */
+    /* Its number in other libraries; -1: it has none. */
+    int tma;    /* CUtensorMapDataType */
+    int cuda;   /* cudaDataType: cuBLAS, cuSPARSE */
+    int cudnn;  /* cudnnDataType_t */
+    int onednn; /* dnnl_data_type_t */
 } spk_type;
 
 /* Never NULL: a number that names no type has a row without a name, of no bytes and no use. */
 const spk_type *spk_type_of(spk_dtype dtype);
+
+/* The row behind `last` (NULL: the first one) whose use is one of `uses` (1 << use); NULL behind the last one. */
+const spk_type *spk_type_next(const spk_type *last, unsigned uses);
 
 /* By its name, here or in NumPy's or safetensors' files; a row without a name where there is none. */
 const spk_type *spk_type_named(const char *name);
@@ -44,6 +55,15 @@ const spk_type *spk_type_of_safetensors(const char *name);
 
 /* The type of products whose sums are of this type, where there is one: TF32 for F32; else SPK_DTYPE_DEFAULT. */
 spk_dtype spk_type_reduced(spk_dtype dtype);
+
+/* The type of matrices that is called so elsewhere, "bfloat16" or "half"; a row without a name where there is none. */
+const spk_type *spk_type_meant(const char *word);
+
+/* Their names for tables of options, separated by '|': of values; of all that matrices hold; of sums, and of products. */
+#define SPK_TYPES_OF_VALUES (spk_type_names_of_values + 1)
+#define SPK_TYPES_OF_MATRICES (spk_type_names_of_matrices + 1)
+#define SPK_TYPES_OF_SUMS "f32|f64|tf32|i32"
+extern const char spk_type_names_of_values[], spk_type_names_of_matrices[]; /* with a '|' before each */
 
 /* "f32, f64, f16 and bf16": all types of some uses (1 << use), or those of a list that SPK_DTYPE_DEFAULT ends, for a message. size:
  * SPK_TYPE_LIST_TEXT is enough. last: the word before the last one. */
@@ -94,6 +114,10 @@ static inline bool spk_type_is_index(spk_dtype dtype)
 {
     return spk_type_of(dtype)->use == SPK_USE_INDICES;
 }
+
+/* The bits that are all set in what is no finite number: those of the exponent, between the sign and what is behind the point; of a type
+ * without infinity, all but the sign. 0: every number is finite. */
+uint64_t spk_type_bits_beyond(spk_dtype dtype);
 
 /* The most that rounding to nearest changes a normal number by, relative to it: 2^-significand. */
 double spk_type_rounding(spk_dtype dtype);

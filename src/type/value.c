@@ -27,18 +27,10 @@ void spk_values_convert(spk_dtype to_dtype, void *to, spk_dtype from_dtype, cons
             spk_value_put(to, to_dtype, i, spk_value_at(from, from_dtype, i));
 }
 
-/* The bits that are all set in what is no finite number: those of the exponent, between the sign and what is behind the point; of a type
- * without infinity, all but the sign. 0: there is none. */
-static uint64_t exponent_bits(const spk_type *type)
-{
-    const int bits = 8 * (int)type->bytes, behind = type->has_infinity ? type->significand - 1 : 0;
-    return spk_type_is_whole(type->dtype) ? 0 : (UINT64_C(1) << (bits - 1)) - (UINT64_C(1) << behind);
-}
-
 bool spk_values_are_finite(const void *values, spk_dtype dtype, int64_t count)
 {
     const spk_type *type = spk_type_of(dtype);
-    const uint64_t exponent = exponent_bits(type);
+    const uint64_t exponent = spk_type_bits_beyond(dtype);
     const uint8_t *quarter = values, quarter_exponent = (uint8_t)exponent;
     const uint16_t *half = values, half_exponent = (uint16_t)exponent;
     const uint32_t *narrow = values, narrow_exponent = (uint32_t)exponent;

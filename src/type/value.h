@@ -32,49 +32,34 @@ static inline int8_t spk_int8_from_double(double value)
 /* spk_value_get where a loop needs it inline. */
 static inline double spk_value_at(const void *values, spk_dtype dtype, int64_t index)
 {
+#define SPK_ELEMENT(element, to_double, from_double) to_double(((const element *)values)[index])
     switch (dtype) {
-    case SPK_F16:
-        return (double)spk_f16_to_float(((const uint16_t *)values)[index]);
-    case SPK_BF16:
-        return (double)spk_bf16_to_float(((const uint16_t *)values)[index]);
-    case SPK_F32:
-        return (double)((const float *)values)[index];
-    case SPK_F8E4M3:
-        return (double)spk_f8e4m3_to_float(((const uint8_t *)values)[index]);
-    case SPK_F8E5M2:
-        return (double)spk_f8e5m2_to_float(((const uint8_t *)values)[index]);
-    case SPK_INT8:
-        return ((const int8_t *)values)[index];
+#define SPK_TYPE(enumerator, name, use, stored, ...) \
+    case enumerator:                                 \
+        return (double)SPK_ELEMENT stored;
+#include "type/types.def"
+#undef SPK_TYPE
     default:
-        return ((const double *)values)[index];
+        return (double)NAN;
     }
+#undef SPK_ELEMENT
 }
 
 /* spk_value_set likewise. */
 static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, double value)
 {
+#define SPK_PUT(element, to_double, from_double) ((element *)values)[index] = from_double(value)
     switch (dtype) {
-    case SPK_F16:
-        ((uint16_t *)values)[index] = spk_f16_from_double(value);
+#define SPK_TYPE(enumerator, name, use, stored, ...) \
+    case enumerator:                                 \
+        SPK_PUT stored;                              \
         break;
-    case SPK_BF16:
-        ((uint16_t *)values)[index] = spk_bf16_from_double(value);
-        break;
-    case SPK_F32:
-        ((float *)values)[index] = (float)value;
-        break;
-    case SPK_F8E4M3:
-        ((uint8_t *)values)[index] = spk_f8e4m3_from_float(spk_float_to_round_again(value));
-        break;
-    case SPK_F8E5M2:
-        ((uint8_t *)values)[index] = spk_f8e5m2_from_float(spk_float_to_round_again(value));
-        break;
-    case SPK_INT8:
-        ((int8_t *)values)[index] = spk_int8_from_double(value);
-        break;
+#include "type/types.def"
+#undef SPK_TYPE
     default:
-        ((double *)values)[index] = value;
+        break;
     }
+#undef SPK_PUT
 }
 
 /* Whether the type cannot hold a value: a finite one would become infinite or NaN; of whole numbers also what is infinite, NaN or beyond

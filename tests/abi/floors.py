@@ -53,7 +53,7 @@ commands
 """
 
 # What sources outside of src/ may include of it, and compile. The public headers are for all.
-OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda/proof", "python/src": "", "examples": ""}
+OUTSIDE = {"cli": "base type", "prover": "base type backend/cuda/proof", "python/src": "type", "examples": ""}
 
 # Made by the build, not found in src/: the device code as text.
 GENERATED = {"embedded.c": "backend/cuda/device"}

@@ -92,7 +92,7 @@ class Scaled(CliTest):
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "col"}]')
         self.assertEqual(self.json("tune", "--from", "list.json", "--budget", "0.05")["results"][0]["problem"]["scale_b"], "col")
         self.write("list.json", '[{"op": "gemm", "m": 8, "n": 8, "k": 8, "dtype": "f8e5m2", "scale_b": "3"}]')
-        self.assertIn('it takes "tensor", "row", "col", "block" or a tile such as "1x128" or "allx128"', self.cli("tune", "--from", "list.json", code=3).stderr)
+        self.assertIn('it takes "tensor", "row", "col" or "block", or a tile such as "1x128" or "allx128"', self.cli("tune", "--from", "list.json", code=3).stderr)
 
     def test_files(self):
         """Matrices of these types: looked at and converted as they are."""

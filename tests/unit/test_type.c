@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "type/tile.h"
 #include "type/value.h"
 
 enum { NUMBERS = 16 }; /* of dtypes that are asked, those that name none among them */
@@ -17,6 +18,14 @@ static double rounded(spk_dtype dtype, double value)
     double place;
     spk_value_set(&place, dtype, 0, value);
     return spk_value_get(&place, dtype, 0);
+}
+
+static int rows_of(unsigned uses)
+{
+    int count = 0;
+    for (const spk_type *type = NULL; (type = spk_type_next(type, uses)) != NULL;)
+        count += type->name != NULL;
+    return count;
 }
 
 static void rows_are_of_their_types(void **state)
@@ -39,14 +48,120 @@ static void rows_are_of_their_types(void **state)
         assert_true(type->npy == NULL || spk_type_of_npy(type->npy) == type);
         assert_true(type->safetensors == NULL || spk_type_of_safetensors(type->safetensors) == type);
         assert_int_equal(spk_type_of(type->sums)->sums, type->sums); /* sums of sums are of the same type */
+        assert_true(type->tma >= -1 && type->cuda >= -1 && type->cudnn >= -1 && type->onednn >= -1);
         assert_true(type->use == SPK_USE_INDICES || spk_type_of(type->sums)->significand >= type->significand);
     }
-    assert_int_equal(named, 9);
+    assert_int_equal(named, rows_of(~0u));
     assert_null(spk_type_named("f31")->name);
     assert_null(spk_type_named(NULL)->name);
     assert_int_equal(spk_dtype_from_name("f31"), SPK_DTYPE_DEFAULT);
     assert_null(spk_type_of_npy("f3")->name);
     assert_null(spk_type_of_safetensors("")->name);
+}
+
+/* In "a|b|c", by its whole name. */
+static bool has_word(const char *list, const char *word)
+{
+    const char *at = strstr(list, word);
+    const size_t length = strlen(word);
+    while (at != NULL && ((at != list && at[-1] != '|') || (at[length] != '\0' && at[length] != '|')))
+        at = strstr(at + 1, word);
+    return at != NULL;
+}
+
+/* The lists for options have the types that they are of, and no others. */
+static void options_list_all(void **state)
+{
+    (void)state;
+    for (const spk_type *type = NULL; (type = spk_type_next(type, ~0u)) != NULL;) {
+        bool sums = type->use == SPK_USE_PRODUCTS;
+        for (const spk_type *other = NULL; (other = spk_type_next(other, SPK_USES_OF_VALUES)) != NULL;)
+            sums = sums || other->sums == type->dtype;
+        assert_int_equal(has_word(SPK_TYPES_OF_VALUES, type->name), type->use == SPK_USE_VALUES);
+        assert_int_equal(has_word(SPK_TYPES_OF_MATRICES, type->name), spk_type_holds_values(type->dtype));
+        assert_int_equal(has_word(SPK_TYPES_OF_SUMS, type->name), sums);
+    }
+    assert_string_equal(SPK_TYPES_OF_VALUES, "f32|f64|f16|bf16");
+}
+
+/* No word means two types. */
+static void words_mean_one(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *word;
+        spk_dtype dtype;
+    } meant[] = {{"half", SPK_F16},
+                 {"fp16", SPK_F16},
+                 {"16", SPK_F16},
+                 {"float", SPK_F32},
+                 {"float32", SPK_F32},
+                 {"double", SPK_F64},
+                 {"bfloat16", SPK_BF16},
+                 {"float8", SPK_F8E4M3},
+                 {"float8_e4m3fn", SPK_F8E4M3},
+                 {"e5m2", SPK_F8E5M2},
+                 {"int8", SPK_INT8},
+                 {"8", SPK_INT8},
+                 {"", SPK_DTYPE_DEFAULT},
+                 {"hal", SPK_DTYPE_DEFAULT},
+                 {"none", SPK_DTYPE_DEFAULT},
+                 {"p16", SPK_DTYPE_DEFAULT},
+                 {"int32", SPK_DTYPE_DEFAULT},
+                 {"half|fp16", SPK_DTYPE_DEFAULT}};
+    for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
+        assert_int_equal(spk_type_meant(meant[i].word)->dtype, meant[i].dtype);
+    for (const spk_type *type = NULL; (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL;) {
+        assert_ptr_equal(spk_type_meant(type->torch), type);
+        for (const spk_type *other = NULL; (other = spk_type_next(other, SPK_USES_OF_VALUES)) != NULL;)
+            assert_true(other == type || !has_word(type->words, other->name));
+    }
+}
+
+/* As the device's scan is compiled with. */
+static void bits_beyond_are_of_the_format(void **state)
+{
+    (void)state;
+    assert_int_equal(spk_type_bits_beyond(SPK_F32), 0x7f800000);
+    assert_true(spk_type_bits_beyond(SPK_F64) == UINT64_C(0x7ff0000000000000));
+    assert_int_equal(spk_type_bits_beyond(SPK_F16), 0x7c00);
+    assert_int_equal(spk_type_bits_beyond(SPK_BF16), 0x7f80);
+    assert_int_equal(spk_type_bits_beyond(SPK_F8E4M3), 0x7f);
+    assert_int_equal(spk_type_bits_beyond(SPK_F8E5M2), 0x7c);
+    assert_int_equal(spk_type_bits_beyond(SPK_INT8), 0);
+    assert_int_equal(spk_type_bits_beyond(SPK_DTYPE_DEFAULT), 0);
+}
+
+/* Tiles of scale factors: what is written is read again, and no other text is. */
+static void tiles_are_read_as_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        spk_scale tile;
+    } known[] = {{"tensor", {SPK_SCALE_ALL, SPK_SCALE_ALL}},
+                 {"row", {1, SPK_SCALE_ALL}},
+                 {"col", {SPK_SCALE_ALL, 1}},
+                 {"block", {SPK_SCALE_BLOCK, SPK_SCALE_BLOCK}},
+                 {"1x128", {1, 128}},
+                 {"allx4", {SPK_SCALE_ALL, 4}},
+                 {"128xall", {128, SPK_SCALE_ALL}}};
+    static const char *const wrong[] = {
+        "",           "3", "0x1", "1x0", "x", "1x", "x1", "1x2x3", "-1x2", "rows", "1X2", " 1x2", "1x2 ", "allx", "99999999999999999999x1",
+        "blockxblock"};
+    char text[SPK_TILE_TEXT], list[SPK_TILE_LIST_TEXT];
+    spk_scale tile;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        assert_true(spk_tile_read(known[i].text, &tile));
+        assert_true(tile.rows == known[i].tile.rows && tile.cols == known[i].tile.cols);
+        assert_string_equal(spk_tile_text(tile, text, sizeof text), known[i].text);
+    }
+    assert_true(spk_tile_read("allxall", &tile) && tile.rows == SPK_SCALE_ALL && tile.cols == SPK_SCALE_ALL);
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
+        assert_false(spk_tile_read(wrong[i], &tile));
+    assert_string_equal(spk_tile_words("", list, sizeof list), "tensor, row, col or block");
+    assert_string_equal(spk_tile_words("\"", list, sizeof list), "\"tensor\", \"row\", \"col\" or \"block\"");
+    assert_string_equal(spk_tile_words("", list, 9), "tensor, ");
 }
 
 /* Whole numbers up to the largest, and one more below 0; what is beyond is the last there is. */
@@ -198,8 +313,16 @@ static void lists_are_for_messages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_of_their_types), cmocka_unit_test(numbers_are_as_the_row_says), cmocka_unit_test(rounding_is_bounded),
-        cmocka_unit_test(finite_by_bits),          cmocka_unit_test(converting_rounds_once),      cmocka_unit_test(lists_are_for_messages),
+        cmocka_unit_test(rows_are_of_their_types),
+        cmocka_unit_test(numbers_are_as_the_row_says),
+        cmocka_unit_test(rounding_is_bounded),
+        cmocka_unit_test(finite_by_bits),
+        cmocka_unit_test(converting_rounds_once),
+        cmocka_unit_test(lists_are_for_messages),
+        cmocka_unit_test(options_list_all),
+        cmocka_unit_test(words_mean_one),
+        cmocka_unit_test(bits_beyond_are_of_the_format),
+        cmocka_unit_test(tiles_are_read_as_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _ops
 from .._gemm import grouped_gemm
-from .._ops import Activation
+from .._numbers import Activation
 from ._attention import _group
 from ._collectives import Stay, Swap, moved
 from ._routes import alone, routed, sorted_pairs

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from .. import _dense
 from .._gemm import _flags_of
-from .._ops import WHOLE
+from .._numbers import WHOLE
 from . import _rows, _shared
 from ._shared import Exchange, Places
 

@@ -18,12 +18,11 @@ static int64_t element_bytes(const char *dtype)
     static const struct {
         const char *name;
         int bytes;
-    } known[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},  {"I32", 4}, {"I16", 2},     {"I8", 1},
-                 {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1},   {"BOOL", 1}, {"C64", 8}, {"F8_E4M3", 1}, {"F8_E5M2", 1}};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(dtype, known[i].name) == 0)
-            return known[i].bytes;
-    return 0;
+    } others[] = {{"I64", 8}, {"I16", 2}, {"U64", 8}, {"U32", 4}, {"U16", 2}, {"U8", 1}, {"BOOL", 1}, {"C64", 8}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(dtype, others[i].name) == 0)
+            return others[i].bytes;
+    return (int64_t)spk_type_of_safetensors(dtype)->bytes;
 }
 
 static spk_status tensor_fail(const spk_tensors *t, const char *name, const char *what)

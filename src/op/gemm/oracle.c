@@ -28,8 +28,7 @@
             }                                                                                                                          \
     }
 
-SPK_ORACLE_EACH(ACCUMULATE)
-static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
+#include "op/oracle_types.h"
 
 static spk_status ask_one(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
 {

@@ -41,8 +41,7 @@ static bool is_there(const spk_row_oracle *o, int64_t row, int64_t j)
         }                                                                                         \
     }
 
-SPK_ORACLE_EACH(ACCUMULATE)
-static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
+#include "op/oracle_types.h"
 
 /* The block that a row of D is in. */
 static void find_block(spk_row_oracle *o, int64_t row)

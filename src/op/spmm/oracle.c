@@ -30,8 +30,7 @@
         }                                                                                                                             \
     }
 
-SPK_ORACLE_EACH(ACCUMULATE)
-static const spk_oracle_sums sums_of_types[] = SPK_ORACLE_SUMS;
+#include "op/oracle_types.h"
 
 spk_status spk_spmm_oracle(const spk_mem *mem, const spk_problem *problem, const spk_args *args, const spk_oracle_ask *ask)
 {

@@ -6,14 +6,12 @@
 #include <string.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "type/value.h"
 
 /* Values of oneDNN's enumerations. */
 enum {
     DNNL_SUCCESS = 0,
     DNNL_CPU = 1,
-    DNNL_F16 = 1,
-    DNNL_BF16 = 2,
-    DNNL_F32 = 3,
     DNNL_IN_ORDER = 1,
     DNNL_SCRATCHPAD_USER = 1,
     DNNL_ELTWISE_LINEAR = 0x26,
@@ -189,15 +187,10 @@ static void release_matmul(const onednn *library, matmul *m)
     memset(m, 0, sizeof *m);
 }
 
-static int type_of(spk_dtype dtype)
-{
-    return dtype == SPK_F16 ? DNNL_F16 : dtype == SPK_BF16 ? DNNL_BF16 : DNNL_F32;
-}
-
 static int make_layout(const onednn *library, spk_dtype dtype, int64_t rows, int64_t cols, spk_layout layout, int64_t ld, void **out)
 {
     const int64_t sizes[] = {rows, cols}, strides[] = {layout == SPK_ROW_MAJOR ? ld : 1, layout == SPK_ROW_MAJOR ? 1 : ld};
-    return library->memory_desc_create_with_strides(out, 2, sizes, type_of(dtype), strides);
+    return library->memory_desc_create_with_strides(out, 2, sizes, spk_type_of(dtype)->onednn, strides);
 }
 
 static spk_layout turned(spk_layout layout)
@@ -236,7 +229,7 @@ static int make_attributes(const onednn *library, const spk_product *p, bool own
     if (status == DNNL_SUCCESS && p->alpha != 1)
         status = library->post_ops_append_eltwise(more, DNNL_ELTWISE_LINEAR, (float)p->alpha, 0);
     if (status == DNNL_SUCCESS && p->beta != 0)
-        status = library->post_ops_append_sum(more, (float)p->beta, 0, type_of(p->dtype_d));
+        status = library->post_ops_append_sum(more, (float)p->beta, 0, spk_type_of(p->dtype_d)->onednn);
     if (status == DNNL_SUCCESS)
         status = library->primitive_attr_set_post_ops(*attributes, more);
     if (more != NULL)
@@ -318,7 +311,8 @@ static void scale_d(const spk_product *p)
     for (int64_t i = 0; i < p->m; i++)
         for (int64_t j = 0; j < p->n; j++) {
             const int64_t at = i * p->ldd + j;
-            spk_put_float(p->dtype_d, p->d, at, p->beta != 0 ? (float)p->beta * spk_float_at(p->dtype_d, p->d, at) : 0);
+            const float made = p->beta != 0 ? (float)p->beta * (float)spk_value_at(p->d, p->dtype_d, at) : 0;
+            spk_value_put(p->d, p->dtype_d, at, (double)made);
         }
 }
 

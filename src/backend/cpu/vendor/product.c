@@ -2,7 +2,6 @@
 #include <string.h>
 
 #include "backend/cpu/vendor/vendor.h"
-#include "type/half.h"
 
 enum { CBLAS_ROW_MAJOR = 101, CBLAS_COL_MAJOR = 102, CBLAS_NO_TRANS = 111, CBLAS_TRANS = 112 };
 enum { FINISH_ROWS = 64, FINISH_COLS = 64 };
@@ -61,23 +60,6 @@ bool spk_product_is_result(const spk_problem *problem, bool with_c)
     const spk_epilogue *e = &problem->epilogue;
     return (with_c || !e->use_c) && e->residual == SPK_RESIDUAL_NONE && !e->keep_preact && e->bias == SPK_BIAS_NONE &&
            e->activation == SPK_ACT_NONE;
-}
-
-float spk_float_at(spk_dtype dtype, const void *array, int64_t at)
-{
-    return dtype == SPK_F16    ? spk_f16_to_float(((const uint16_t *)array)[at])
-           : dtype == SPK_BF16 ? spk_bf16_to_float(((const uint16_t *)array)[at])
-                               : ((const float *)array)[at];
-}
-
-void spk_put_float(spk_dtype dtype, void *array, int64_t at, float x)
-{
-    if (dtype == SPK_F16)
-        ((uint16_t *)array)[at] = spk_f16_from_float(x);
-    else if (dtype == SPK_BF16)
-        ((uint16_t *)array)[at] = spk_bf16_from_float(x);
-    else
-        ((float *)array)[at] = x;
 }
 
 double spk_start_from_c(const spk_problem *problem, const spk_args *args)

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend/cpu/vendor/vendor.h"
+#include "type/value.h"
 
 static double whole_bytes_of(const spk_problem *problem)
 {
@@ -55,9 +56,10 @@ static void take_block(const sampling *s, int64_t row0, int64_t col0, int64_t at
             const int64_t place = at + i * view->row_stride + j * view->col_stride, from = (row0 + i) * n + col0 + j;
             const bool inside = row0 + i < view->rows && col0 + j < view->cols; /* what hangs over is zero */
             if (s->bound->problem.a.dtype != SPK_F64) {
-                const float more = inside && s->with_c ? (float)args->beta * spk_float_at(s->bound->problem.d.dtype, args->c, place) : 0;
-                spk_put_float(s->bound->problem.d.dtype, args->d, place,
-                              inside ? (float)args->alpha * ((const float *)args->workspace)[from] + more : 0);
+                const spk_dtype dtype = s->bound->problem.d.dtype;
+                const float more = inside && s->with_c ? (float)args->beta * (float)spk_value_at(args->c, dtype, place) : 0;
+                const float sum = inside ? (float)args->alpha * ((const float *)args->workspace)[from] + more : 0;
+                spk_value_put(args->d, dtype, place, (double)sum);
             } else {
                 const double more = inside && s->with_c ? args->beta * ((const double *)args->c)[place] : 0;
                 ((double *)args->d)[place] = inside ? args->alpha * ((const double *)args->workspace)[from] + more : 0;

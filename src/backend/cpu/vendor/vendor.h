@@ -72,10 +72,6 @@ typedef struct spk_product {
 
 void spk_cblas_multiply(const spk_cblas *cblas, const spk_product *product);
 
-/* An element of an array of f32, f16 or bf16. */
-float spk_float_at(spk_dtype dtype, const void *array, int64_t at);
-void spk_put_float(spk_dtype dtype, void *array, int64_t at, float x);
-
 /* How a block of op(A) lies in memory: its layout and leading dimension. */
 spk_layout spk_block_layout_of(const spk_bsr_view *view, int *ld);
 

@@ -38,17 +38,11 @@ static spk_status run(spk_device *device, const spk_build *build, int64_t elemen
 
 void spk_cuda_scan_build(spk_dtype dtype, spk_build *build)
 {
-    static const struct {
-        spk_dtype dtype;
-        const char *bits, *exponent;
-    } types[] = {{SPK_F32, "spk_u32", "0x7f800000u"},
-                 {SPK_F64, "spk_u64", "0x7ff0000000000000ull"},
-                 {SPK_F16, "spk_u16", "0x7c00u"},
-                 {SPK_BF16, "spk_u16", "0x7f80u"}};
+    const spk_type *type = spk_type_of(dtype);
     *build = (spk_build){.file = "check_written.cu", .entry = "check_written"};
-    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
-        if (types[i].dtype == dtype)
-            snprintf(build->options, sizeof build->options, "-DBITS=%s -DEXPONENT=%s", types[i].bits, types[i].exponent);
+    if (type->use == SPK_USE_VALUES) /* no result is of another type */
+        snprintf(build->options, sizeof build->options, "-DBITS=spk_u%d -DEXPONENT=0x%llx%s", 8 * (int)type->bytes,
+                 (unsigned long long)spk_type_bits_beyond(dtype), type->bytes == 8 ? "ull" : "u");
 }
 
 spk_status spk_cuda_scan(spk_device *device, const spk_scan *scan, bool *clean)

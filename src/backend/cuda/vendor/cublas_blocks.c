@@ -264,7 +264,7 @@ static spk_status multiply_some(const spk_bound *bound, const blocks_state *s, c
 {
     const spk_problem *p = &bound->problem;
     const shape *h = &s->shape;
-    const int type = spk_cuda_data_type(p->a.dtype), wide = p->a.dtype == SPK_F64, type_d = wide ? CUDA_R_64F_ : CUDA_R_32F_;
+    const int type = spk_type_of(p->a.dtype)->cuda, type_d = spk_cuda_type_of_sums(p->a.dtype), wide = p->a.dtype == SPK_F64;
     const int compute = wide ? BLAS_COMPUTE_64F : p->a.dtype == SPK_F32 && p->compute == SPK_TF32 ? BLAS_COMPUTE_TF32 : BLAS_COMPUTE_32F;
     const int height = (int)block_height(p), width = (int)block_width(p), n = (int)p->n;
     const void *const *values = (const void *const *)(const void *)lists + from, *const *b =

@@ -104,7 +104,7 @@ static spk_status make_layout(lt_object *layout, const spk_operand *o, int64_t i
 {
     const int32_t count = (int32_t)items;
     SPK_TRY(lt_try(
-        lt.layout_create(layout, spk_cuda_data_type(o->dtype), (uint64_t)spk_operand_length(o), (uint64_t)spk_operand_lines(o), o->ld),
+        lt.layout_create(layout, spk_type_of(o->dtype)->cuda, (uint64_t)spk_operand_length(o), (uint64_t)spk_operand_lines(o), o->ld),
         "cublasLtMatrixLayoutCreate"));
     if (items == 1)
         return SPK_OK;
@@ -140,7 +140,7 @@ static spk_status describe(const spk_lt_spec *spec, spk_lt_product *p)
     spk_operand c = spec->d;
     const int yes = 1, compute = compute_type(spec);
     const uint32_t after = epilogue(spec);
-    SPK_TRY(lt_try(lt.desc_create(&p->desc, compute, p->wide ? CUDA_R_64F_ : CUDA_R_32F_), "cublasLtMatmulDescCreate"));
+    SPK_TRY(lt_try(lt.desc_create(&p->desc, compute, spk_cuda_type_of_sums(spec->a.dtype)), "cublasLtMatmulDescCreate"));
     if (first->layout != spec->d.layout)
         SPK_TRY(set_desc(p->desc, LT_DESC_TRANS_A, &yes, sizeof yes));
     if (second->layout != spec->d.layout)

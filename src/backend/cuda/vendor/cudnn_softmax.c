@@ -44,7 +44,7 @@ static spk_dnn_shape shape_of(const spk_problem *p, int i, bool turned)
 static void *array_of(spk_dnn_graph *g, const spk_problem *p, int i, int64_t id)
 {
     const spk_dnn_shape shape = shape_of(p, i, i == ATTENTION_K);
-    return spk_dnn_array(g, id, p->operand[i].dtype == SPK_F16 ? DNN_HALF : DNN_BFLOAT16, &shape);
+    return spk_dnn_array(g, id, spk_type_of(p->operand[i].dtype)->cudnn, &shape);
 }
 
 /* ------------------------------------------------------------------------------------------------ operations */
@@ -120,7 +120,7 @@ void spk_dnn_add_attention(spk_dnn_graph *graph, const spk_problem *problem, con
     const spk_problem *p = problem;
     const int64_t heads = spk_operand_heads(&p->operand[ATTENTION_Q]);
     const spk_dnn_shape all = tight(p->batch, heads, p->m, p->n), each = tight(p->batch, heads, p->m, 1);
-    const int type = p->operand[ATTENTION_Q].dtype == SPK_F16 ? DNN_HALF : DNN_BFLOAT16;
+    const int type = spk_type_of(p->operand[ATTENTION_Q].dtype)->cudnn;
     void *q = array_of(graph, p, ATTENTION_Q, DNN_Q), *k = array_of(graph, p, ATTENTION_K, DNN_K),
          *v = array_of(graph, p, ATTENTION_V, DNN_V), *o = array_of(graph, p, ATTENTION_O, DNN_O),
          *scores = spk_dnn_between(graph, DNN_FLOAT, &all);

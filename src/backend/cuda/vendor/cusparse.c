@@ -126,7 +126,7 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
 {
     const spk_problem *p = &bound->problem;
     const spk_bsr_view *v = &bound->view;
-    int type = spk_cuda_data_type(p->a.dtype), out = spk_cuda_data_type(s->around.acc.dtype);
+    const int type = spk_type_of(p->a.dtype)->cuda, out = spk_type_of(s->around.acc.dtype)->cuda;
     const spk_cuda_arguments *index = &s->around.index.arguments;
     if (s->is_ell)
         SPK_TRY(spk_sparse_try(sparse->create_ell(&all->a, p->m, p->k, v->block_rows, s->slots * v->block_cols, s->ell_columns,
@@ -141,11 +141,6 @@ static spk_status describe(const spk_bound *bound, const spk_sparse_functions *s
                            "cusparseCreateDnMat"));
     return spk_sparse_try(sparse->create_dense(&all->d, p->m, p->n, s->around.acc.ld, d, out, spk_sparse_order(p->d.layout)),
                           "cusparseCreateDnMat");
-}
-
-static int compute_of(const spk_problem *p)
-{
-    return p->a.dtype == SPK_F64 ? CUDA_R_64F_ : CUDA_R_32F_;
 }
 
 /* Asks for the buffer with addresses that are only looked at. */
@@ -164,7 +159,7 @@ static spk_status ask_buffer(const spk_bound *bound, sparse_state *s)
         status = describe(bound, sparse, s, somewhere, somewhere, somewhere, &all);
     if (status == SPK_OK)
         status = spk_sparse_try(sparse->buffer(handle, 0, 0, wide ? (void *)&one64 : (void *)&one32, all.a, all.b,
-                                               wide ? (void *)&zero64 : (void *)&zero32, all.d, compute_of(p),
+                                               wide ? (void *)&zero64 : (void *)&zero32, all.d, spk_cuda_type_of_sums(p->a.dtype),
                                                s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, &s->buffer_bytes),
                                 "cusparseSpMM_bufferSize");
     destroy(sparse, &all);
@@ -327,7 +322,7 @@ static spk_status multiply(const spk_bound *bound, const sparse_state *s, const 
         status = spk_sparse_try(sparse->set_stream(handle, stream), "cusparseSetStream");
     if (status == SPK_OK)
         status = spk_sparse_try(sparse->multiply(handle, 0, 0, wide ? (void *)&alpha64 : (void *)&alpha32, all.a, all.b,
-                                                 wide ? (void *)&beta64 : (void *)&beta32, all.d, compute_of(p),
+                                                 wide ? (void *)&beta64 : (void *)&beta32, all.d, spk_cuda_type_of_sums(p->a.dtype),
                                                  s->is_ell ? SPARSE_ALG_ELL : SPARSE_ALG_BSR, buffer),
                                 "cusparseSpMM");
     destroy(sparse, &all);

@@ -1,29 +1,19 @@
-/* Dtypes as the vendor libraries name them, what none of them takes, and a rough time of a dense product. */
+/* What none of the vendor libraries takes, and a rough time of a dense product. */
 #include <math.h>
 
 #include "backend/cuda/vendor/vendor.h"
 
-int spk_cuda_data_type(spk_dtype dtype)
+/* Of the types of factors, which scale factors may go with, no row here is. */
+static bool is_known(spk_dtype dtype)
 {
-    switch (dtype) {
-    case SPK_F32:
-        return CUDA_R_32F_;
-    case SPK_F64:
-        return CUDA_R_64F_;
-    case SPK_F16:
-        return CUDA_R_16F_;
-    case SPK_BF16:
-        return CUDA_R_16BF_;
-    default:
-        return -1;
-    }
+    return spk_type_of(dtype)->use == SPK_USE_VALUES;
 }
 
 const char *spk_cuda_vendor_refusal(const spk_problem *problem)
 {
     const spk_problem *p = problem;
-    if (spk_cuda_data_type(p->a.dtype) < 0 || spk_cuda_data_type(p->d.dtype) < 0 || p->b.dtype != p->a.dtype)
-        return "it multiplies f16, bf16, f32 and f64, A and B alike";
+    if (!is_known(p->a.dtype) || !is_known(p->d.dtype) || p->b.dtype != p->a.dtype)
+        return "A and B must be of one type, which is no factor's";
     if (p->d.dtype != p->a.dtype && (p->d.dtype != SPK_F32 || p->a.dtype == SPK_F64))
         return "it writes the dtype of A, or f32";
     if (p->m == 0 || p->n == 0 || p->k == 0)

@@ -20,12 +20,11 @@ spk_status spk_cuda_library_open(const spk_device *device, const char *name, voi
 /* Takes `count` functions of a library: names[i] into functions[i]. Names the one that is missing. */
 spk_status spk_cuda_library_functions(void *handle, const char *library, const char *const *names, void **functions, int count);
 
-/* ------------------------------------------------------------------------------------------------ dtypes (dtype.c) */
-
-enum { CUDA_R_32F_ = 0, CUDA_R_64F_ = 1, CUDA_R_16F_ = 2, CUDA_R_16BF_ = 14 };
-
-/* cudaDataType of a dtype; -1: the libraries here do not take it. */
-int spk_cuda_data_type(spk_dtype dtype);
+/* cudaDataType of the sums of such elements. */
+static inline int spk_cuda_type_of_sums(spk_dtype dtype)
+{
+    return spk_type_of(spk_type_of(dtype)->sums)->cuda;
+}
 
 /* ------------------------------------------------------------------------------------------------ NVML (nvml.c) */
 

@@ -32,33 +32,6 @@ spk_status spk_cuda_launch_early(const spk_device *device, CUfunction function, 
     return result == CUDA_SUCCESS_ ? SPK_OK : spk_cuda_check(device, result, "cuLaunchKernelEx");
 }
 
-/* CUtensorMapDataType; -1: there is none. */
-static int map_type(spk_dtype dtype)
-{
-    switch (dtype) {
-    case SPK_F8E4M3:
-    case SPK_F8E5M2:
-        return 0; /* UINT8 */
-    case SPK_F16:
-        return 6;
-    case SPK_F32:
-        return 7;
-    case SPK_F64:
-        return 8;
-    case SPK_BF16:
-        return 9;
-    case SPK_TF32:
-        return 11; /* rounds f32 to TF32 on its way */
-    default:
-        return -1;
-    }
-}
-
-static size_t element_bytes(spk_dtype dtype)
-{
-    return dtype == SPK_TF32 ? 4 : spk_dtype_bytes(dtype);
-}
-
 /* CUtensorMapSwizzle; -1: there is none. */
 static int map_swizzle(int bytes)
 {
@@ -69,12 +42,13 @@ static spk_status check_map(const spk_tensor_map_desc *desc)
 {
     if (desc->rank < 1 || desc->rank > 5)
         return spk_fail(SPK_ERR_INTERNAL, "tensor map: rank = %d: the limits are 1 and 5", desc->rank);
-    if (map_type(desc->dtype) < 0 || map_swizzle(desc->swizzle_bytes) < 0)
+    const spk_type *type = spk_type_of(desc->dtype);
+    if (type->bytes == 0 || type->tma < 0 || map_swizzle(desc->swizzle_bytes) < 0)
         return spk_fail(SPK_ERR_INTERNAL, "tensor map: dtype %d with a swizzle of %d bytes does not exist", (int)desc->dtype,
                         desc->swizzle_bytes);
     if ((uintptr_t)desc->address % TMA_ALIGNMENT != 0)
         return spk_fail(SPK_ERR_ARGUMENT, "tensor map: address %p is not aligned to %d bytes", desc->address, TMA_ALIGNMENT);
-    int64_t size = (int64_t)element_bytes(desc->dtype);
+    const int64_t size = (int64_t)type->bytes;
     if (desc->swizzle_bytes > 0 && desc->box[0] * size > desc->swizzle_bytes)
         return spk_fail(SPK_ERR_INTERNAL, "tensor map: box[0] = %d elements of %d bytes is more than the swizzle's %d", desc->box[0],
                         (int)size, desc->swizzle_bytes);
@@ -92,6 +66,7 @@ static spk_status check_map(const spk_tensor_map_desc *desc)
 
 spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_map_desc *desc, CUtensorMap *map)
 {
+    const spk_type *type = spk_type_of(desc->dtype);
     uint64_t sizes[5], strides[5];
     uint32_t box[5], steps[5];
     SPK_TRY(check_map(desc));
@@ -100,12 +75,12 @@ spk_status spk_cuda_tensor_map(const spk_cuda_driver *driver, const spk_tensor_m
         box[i] = (uint32_t)desc->box[i];
         steps[i] = 1;
         if (i > 0)
-            strides[i - 1] = (uint64_t)desc->strides[i] * element_bytes(desc->dtype);
+            strides[i - 1] = (uint64_t)desc->strides[i] * type->bytes;
     }
     CUtensorMap made; /* the caller's may lie in memory that the driver would refuse for its alignment */
     CUresult result =
-        driver->tensor_map_tiled(&made, map_type(desc->dtype), (uint32_t)desc->rank, (void *)(uintptr_t)desc->address, sizes, strides, box,
-                                 steps, 0, map_swizzle(desc->swizzle_bytes), desc->short_lines ? PROMOTE_128B : PROMOTE_256B, 0);
+        driver->tensor_map_tiled(&made, type->tma, (uint32_t)desc->rank, (void *)(uintptr_t)desc->address, sizes, strides, box, steps, 0,
+                                 map_swizzle(desc->swizzle_bytes), desc->short_lines ? PROMOTE_128B : PROMOTE_256B, 0);
     SPK_TRY(spk_cuda_try(driver, result, "cuTensorMapEncodeTiled"));
     *map = made;
     return SPK_OK;

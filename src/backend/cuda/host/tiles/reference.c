@@ -14,7 +14,7 @@ typedef struct state {
 
 static bool knows(spk_dtype dtype)
 {
-    return dtype == SPK_F32 || dtype == SPK_F64 || dtype == SPK_F16 || dtype == SPK_BF16;
+    return spk_type_of(dtype)->use == SPK_USE_VALUES;
 }
 
 bool spk_reference_applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
@@ -23,7 +23,7 @@ bool spk_reference_applicable(const spk_problem *problem, const spk_device *devi
     (void)params;
     if (!knows(problem->a.dtype) || !knows(problem->b.dtype) || !knows(problem->d.dtype))
         *why = "it knows f16, bf16, f32 and f64 only";
-    else if (problem->compute != SPK_F32 && problem->compute != SPK_F64 && problem->compute != SPK_TF32)
+    else if (spk_type_is_whole(problem->compute))
         *why = "it computes in f32 and f64 only";
     return *why == NULL;
 }
