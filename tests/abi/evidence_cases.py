@@ -2,7 +2,7 @@
 
 # A file, a text in it, what it becomes, and the rows that use it.
 CONSTANTS = [
-    ("cpu/kernels/spmm/spmm_f32_avx2.c", "#define VECTOR_BYTES 32", "#define VECTOR_BYTES 16", "spmm_f32_avx2"),
+    ("cpu/kernels/spmm/spmm_f32_avx2.c", "#define ISA AVX2", "#define ISA PORTABLE", "spmm_f32_avx2"),
     (
         "cpu/kernels/spmm/narrow_micro.h",
         "sizeof(STORED) != sizeof(REAL)",
@@ -10,11 +10,13 @@ CONSTANTS = [
         "spmm_f32_narrow_avx2 spmm_f64_narrow_avx2 spmm_half_narrow_avx2 spmm_half_narrow_avx512",
     ),
     (
-        "cpu/kernels/vectors/type_f64.h",
+        "cpu/kernels/vectors/instance.h",
         "#define REAL double",
         "#define REAL long double",
-        "blis gemm_avx2 gemm_avx512 gemm_narrow_avx2 gemm_narrow_avx512 gemm_neon gemm_portable libxsmm mkl mkl_bsr onednn openblas sddmm_avx2 sddmm_avx512 "
-        "sddmm_neon sddmm_portable spmm_f64_avx2 spmm_f64_avx512 spmm_f64_neon spmm_portable",
+        "attention_avx2 attention_avx512 attention_backward_avx2 attention_backward_avx512 attention_backward_neon attention_backward_portable "
+        "attention_neon attention_portable blis gemm_avx2 gemm_avx512 gemm_narrow_avx2 gemm_narrow_avx512 gemm_neon gemm_portable libxsmm mkl mkl_bsr onednn "
+        "openblas reference reference_gemm reference_sddmm sddmm_avx2 sddmm_avx512 sddmm_neon sddmm_portable spmm_f64_avx2 spmm_f64_avx512 "
+        "spmm_f64_narrow_avx2 spmm_f64_neon spmm_portable",
     ),
     ("cuda/host/tiles/warp_mma.c", "WARP_MMA_MOST_WARPS = 8", "WARP_MMA_MOST_WARPS = 4", "gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma"),
     ("cuda/host/schedule/cluster_cut.c", "t->clusters * 2 +", "t->clusters * 3 +", "spmm_sm90_wgmma"),

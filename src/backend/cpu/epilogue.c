@@ -1,24 +1,9 @@
 /* The epilogue for every kernel that has none of its own: baseline vectors, both layouts, all dtypes. */
 #include "backend/cpu/cpu.h"
-#include "type/half.h"
 
-#define VECTOR_BYTES 16
-
-#include "backend/cpu/kernels/vectors/type_f64.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
+#define ISA PORTABLE
+#define TEMPLATE "backend/cpu/kernels/vectors/epilogue.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 
 void spk_epilogue_f32(const spk_problem *problem, const spk_args *args, const float *acc, int64_t acc_ld, int64_t row0, int64_t rows,
                       int64_t col0, int64_t cols)

@@ -1,6 +1,13 @@
-/* Template of the products of attention on AMX, after stored_half.h with bfloat16: tiles of 16 rows of 64 bytes, whose product takes pairs
- * of bfloat16 numbers that belong to neighbouring columns of A and rows of B. Rows of A and C are there in multiples of 32, columns in
- * multiples of 32. */
+/* The products of attention on AMX: tiles of 16 rows of 64 bytes, whose product takes pairs of bfloat16 numbers that belong to neighbouring
+ * columns of A and rows of B. Rows of A and C are there in multiples of 32, columns in multiples of 32. */
+#ifndef SPK_BACKEND_CPU_KERNELS_ATTENTION_ATTENTION_AMX_H
+#define SPK_BACKEND_CPU_KERNELS_ATTENTION_ATTENTION_AMX_H
+
+#include "backend/cpu/kernels/attention/attention_products.h"
+
+#if TYPE != BF16 || ISA != AVX512
+#error "attention_amx.h is for TYPE BF16 and ISA AVX512"
+#endif
 
 #include "backend/cpu/kernels/tiles/amx_tiles.h"
 
@@ -56,3 +63,5 @@ SPK_INLINE void S(attention_tiles)(int64_t rows, int64_t columns, const bool add
         }
     }
 }
+
+#endif

@@ -1,7 +1,7 @@
 /* attention_backward_avx512: gradients of attention in float32, float64, float16 and bfloat16 (with float32 sums), with AVX-512. Any sizes,
  * bands, masks and strides. Bound: the multipliers. */
 #define ROW attention_backward_avx512
-#define VECTOR_BYTES 64
+#define ISA AVX512
 #include "backend/cpu/kernels/attention/attention_backward_types.h"
 
 const spk_kernel_ops attention_backward_avx512_ops = ATTENTION_BACKWARD_OPS;

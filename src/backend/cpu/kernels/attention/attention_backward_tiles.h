@@ -1,19 +1,11 @@
-/* Template of attention's gradients, a tile of queries at a time against some keys at a time: scores and weights once more, from LSE; their
- * gradients; and three products with these, of which grad_Q is the tile's, and grad_K and grad_V go to sums of the worker's share (Dao et
- * al. 2022, arXiv:2205.14135, algorithm 4, with the loops exchanged). For one type of matrices (STORED) and of sums (REAL), after vector.h
- * or stored_half.h and attention_products.h. */
+/* Attention's gradients, a tile of queries at a time against some keys at a time: scores and weights once more, from LSE; their gradients;
+ * and three products with these, of which grad_Q is the tile's, and grad_K and grad_V go to sums of the worker's share (Dao et al. 2022,
+ * arXiv:2205.14135, algorithm 4, with the loops exchanged). */
+#include <string.h>
 
-/* What a worker has for its tile, besides S(attention). */
-typedef struct S(results) {
-    const backward_job *job;
-    const STORED *o, *grad_o; /* of the head */
-    const REAL *lse, *grad_lse;
-    STORED *grad_q;
-    REAL *of_k, *of_v; /* sums of the share */
-    REAL *above, *delta;
-    bool finite; /* Q and grad_O of the tile are numbers */
-} S(results);
-
+#ifndef GRADIENTS
+#define GRADIENTS 1
+#endif
 #include "backend/cpu/kernels/attention/attention_pieces.h"
 
 SPK_INLINE REAL S(dot)(const STORED *a, const STORED *b, int64_t count)

@@ -1,54 +1,10 @@
-/* The tiled gradients of attention for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
-#include <string.h>
+/* A row of attention's gradients for all types: who includes this says ROW and ISA. */
+#ifndef ROW /* this file alone */
+#define ROW attention_backward_portable
+#endif
 
-#include "backend/cpu/kernels/attention/attention_backward_plan.h"
-#include "type/half.h"
-
-#define PAIRED 0 /* as attention_types.h has them */
-#define TILES 0
-#define TURNED 1
-
-#define REAL double
-#define REAL_BITS 64
-#define T(name) name##_f64
-#include "backend/cpu/kernels/vectors/vector.h"
-
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/attention/attention_products.h"
-
-#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
-
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vectors/vector.h"
-
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/attention/attention_products.h"
-
-#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
-#undef STORED
-#undef S
-
-#define STORED uint16_t
-#define STORED_BF16 0
-#define S(name) name##_f16
-#include "backend/cpu/kernels/vectors/stored_half.h"
-
-#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
-#undef STORED_BF16
-#undef S
-
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/vectors/stored_half.h"
-
-#include "backend/cpu/kernels/attention/attention_backward_tiles.h"
+#define TEMPLATE "backend/cpu/kernels/attention/attention_backward_tiles.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {

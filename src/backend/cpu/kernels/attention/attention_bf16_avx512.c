@@ -2,7 +2,8 @@
  * of bfloat16 numbers for vdpbf16ps. Any sizes, bands and strides. Bound: the multipliers, and at depths of 64 and less exponentials; for
  * one query the memory of K and V. */
 #define ROW attention_bf16_avx512
-#define VECTOR_BYTES 64
+#define TYPE BF16
+#define ISA AVX512
 #define PAIRED 1
 #include "backend/cpu/kernels/attention/attention_types.h"
 

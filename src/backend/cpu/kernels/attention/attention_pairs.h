@@ -1,6 +1,14 @@
-/* Template of attention's operands as pairs of bfloat16 numbers, after attention_pieces.h: Q and the weights by rows, K and V as columns of
- * pairs. What multiplies them takes denormal numbers for 0 and makes 0 of denormal sums: where a product may have bits below 2^-126
- * (least.h), multiply-adds of floats take their place. */
+/* Attention's operands as pairs of bfloat16 numbers: Q and the weights by rows, K and V as columns of pairs. What multiplies them takes
+ * denormal numbers for 0 and makes 0 of denormal sums: where a product may have bits below 2^-126 (least.h), multiply-adds of floats take
+ * their place. */
+#ifndef PAIRED
+#define PAIRED 1
+#endif
+#include "backend/cpu/kernels/attention/attention_pieces.h"
+#include "backend/cpu/kernels/vectors/pairs.h"
+#if TILES
+#include "backend/cpu/kernels/attention/attention_amx.h"
+#endif
 
 enum { S(FEW_QUERIES) = TILES ? 0 : 5, S(LINE) = 4 }; /* for so many queries K and V are read where they lie, LINE vectors at a time */
 

@@ -1,5 +1,13 @@
-/* Template of what attention and its gradients share: a tile of queries, and the keys at hand, in pieces of neighbouring rows. After
- * vector.h or stored_half.h, and after S(results), what a worker has besides. Who includes it defines S(take_keys) and S(attend). */
+/* What attention and its gradients share: a tile of queries, and the keys at hand, in pieces of neighbouring rows. Who includes this
+ * defines S(take_keys) and S(attend). */
+#include "backend/cpu/kernels/attention/attention_products.h"
+#if GRADIENTS
+#include "backend/cpu/kernels/attention/attention_backward_results.h"
+#else
+#include "backend/cpu/kernels/attention/attention_results.h"
+#endif
+#include "backend/cpu/kernels/vectors/stored.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
 
 /* Keys first .. first + count, from row `row` of K and V on, whose scores lie from column `at` on: a multiple of a vector. tile: of bits,
  * that say which of them a query sees; -1: none. */

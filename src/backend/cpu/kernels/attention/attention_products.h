@@ -1,6 +1,21 @@
-/* Template of the products of attention, after vector.h: C = A B, or C += A B, of dense tiles in the first caches. Columns of B and C are
- * whole vectors. PAIRED: elements of A and B are pairs of bfloat16 numbers, neighbours along what is summed, for vdpbf16ps or, with
- * `floats`, for two multiply-adds, which do not take denormal numbers for 0 (tile_pairs.h). */
+/* The products of attention: C = A B, or C += A B, of dense tiles in the first caches. Columns of B and C are whole vectors. PAIRED:
+ * elements of A and B are pairs of bfloat16 numbers, neighbours along what is summed, for vdpbf16ps or, with `floats`, for two
+ * multiply-adds, which do not take denormal numbers for 0 (tile_pairs.h). */
+#include "backend/cpu/kernels/vectors/vector.h"
+
+/* What a row wants, beside its types. */
+#ifndef PAIRED /* 1: bfloat16 alone, in pairs */
+#define PAIRED 0
+#endif
+#ifndef TILES /* 1: pairs by AMX */
+#define TILES 0
+#endif
+#ifndef GRADIENTS /* 1: the operation is attention_backward */
+#define GRADIENTS 0
+#endif
+
+#ifndef ATTENTION_PRODUCTS_H
+#define ATTENTION_PRODUCTS_H
 
 enum { T(attention_rows) = 6, T(attention_vectors) = VECTOR_REGISTERS == 32 ? 4 : 2, T(attention_step) = T(attention_vectors) *T(lanes) };
 
@@ -98,7 +113,7 @@ static void T(attention_add)(int64_t rows, int64_t columns, int64_t depth, const
                              T(attention_step), c, ldc);
 }
 
-#if TURNED
+#if GRADIENTS
 /* The same of an A that lies turned: element (i, k) is a[k * lda + i]. */
 static void T(attention_add_turned)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b, int64_t ldb,
                                     REAL *c, int64_t ldc)
@@ -146,7 +161,7 @@ SPK_INLINE T(vec) T(attention_exp)(T(vec) x)
 
 /* The greater, lane by lane; b where one is NaN. Then of all lanes, and the sum of all lanes: by halves. Intrinsics, as a comparison and a
  * choice do not become one instruction. */
-#if defined(__AVX512F__) && VECTOR_BYTES == 64
+#if ISA == AVX512
 #if REAL_BITS == 64
 #define M512(name) _mm512_##name##_pd
 #else
@@ -170,9 +185,9 @@ SPK_INLINE REAL T(attention_total)(T(vec) v)
 #else
 SPK_INLINE T(vec) T(attention_greater)(T(vec) a, T(vec) b)
 {
-#if defined(__AVX2__) && VECTOR_BYTES == 32 && REAL_BITS == 64
+#if ISA == AVX2 && REAL_BITS == 64
     return (T(vec))_mm256_max_pd(a, b);
-#elif defined(__AVX2__) && VECTOR_BYTES == 32
+#elif ISA == AVX2
     return (T(vec))_mm256_max_ps(a, b);
 #else
     return T(select)(a > b, a, b);
@@ -206,4 +221,6 @@ SPK_INLINE REAL T(attention_total)(T(vec) v)
     return v[0];
 }
 #undef PARTNERS
+#endif
+
 #endif

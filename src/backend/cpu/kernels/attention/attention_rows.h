@@ -1,4 +1,5 @@
-/* Template of attention's operands as numbers of REAL, after attention_pieces.h and attention_products.h. */
+/* Attention's operands as numbers of REAL. */
+#include "backend/cpu/kernels/attention/attention_pieces.h"
 
 /* What scores are to be multiplied by. */
 SPK_INLINE REAL S(scale_left)(const S(attention) *t)

@@ -1,21 +1,8 @@
-/* Template of attention, a tile of queries at a time against some keys at a time: scores, their running maximum and sum, and O, which is
- * scaled down where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). For one type of
- * matrices (STORED) and of sums (REAL), after vector.h or stored_half.h and attention_products.h. */
+/* Attention, a tile of queries at a time against some keys at a time: scores, their running maximum and sum, and O, which is scaled down
+ * where the maximum grows (Milakov and Gimelshein 2018, arXiv:1805.02867; Dao et al. 2022, arXiv:2205.14135). */
+#include <string.h>
 
-/* What a worker has for its tile, besides S(attention). */
-typedef struct S(results) {
-    const attention_job *job;
-    STORED *o; /* of the head */
-    REAL *lse; /* NULL: not wanted */
-    REAL *most, *sum;
-#if PAIRED
-    int least_q;                /* numbers of Q (least.h) */
-    S(pair_least) least_weight; /* and weights of the keys at hand */
-#endif
-} S(results);
-
-#include "backend/cpu/kernels/attention/attention_pieces.h"
-
+#include "backend/cpu/kernels/attention/attention_products.h"
 #if PAIRED
 #include "backend/cpu/kernels/attention/attention_pairs.h"
 #else

@@ -1,72 +1,17 @@
-/* The tiled attention for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
-#include <string.h>
-
-#include "backend/cpu/kernels/attention/attention_plan.h"
-#include "backend/cpu/probe.h"
-#include "type/half.h"
-
-#ifndef PAIRED /* bfloat16 alone, in pairs */
-#define PAIRED 0
+/* A row of the tiled attention, for all types, or with PAIRED for TYPE BF16: who includes this says ROW and ISA. */
+#ifndef ROW /* this file alone */
+#define ROW attention_portable
 #endif
-#ifndef TILES /* pairs by AMX */
-#define TILES 0
-#endif
-#define TURNED 0 /* products with a turned matrix: gradients have them */
-
-#if !PAIRED
-#define REAL double
-#define REAL_BITS 64
-#define T(name) name##_f64
-#include "backend/cpu/kernels/vectors/vector.h"
-
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/attention/attention_products.h"
-
-#include "backend/cpu/kernels/attention/attention_tiles.h"
-#undef REAL
-#undef REAL_BITS
-#undef T
-#endif
-
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vectors/vector.h"
-
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/attention/attention_products.h"
-
-#if !PAIRED
-#include "backend/cpu/kernels/attention/attention_tiles.h"
-#endif
-#undef STORED
-#undef S
-
-#define STORED uint16_t
-#if !PAIRED
-#define STORED_BF16 0
-#define S(name) name##_f16
-#include "backend/cpu/kernels/vectors/stored_half.h"
-
-#include "backend/cpu/kernels/attention/attention_tiles.h"
-#undef STORED_BF16
-#undef S
-#endif
-
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/vectors/stored_half.h"
 
 #if PAIRED
-#include "backend/cpu/kernels/vectors/pairs.h"
+#include "backend/cpu/kernels/attention/attention_tiles.h"
+#else
+#define TEMPLATE "backend/cpu/kernels/attention/attention_tiles.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 #endif
 #if TILES
-#include "backend/cpu/kernels/attention/attention_amx.h"
+#include "backend/cpu/probe.h"
 #endif
-
-#include "backend/cpu/kernels/attention/attention_tiles.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {

@@ -1,35 +1,16 @@
 /* gemm_bf16_avx512: D = epilogue(A B) in bfloat16 with float32 sums, with AVX512-BF16. Any sizes, layouts and epilogue. A and B are copied
  * as pairs of numbers that are neighbours along K, for vdpbf16ps. Bound: the FMA units, which multiply twice as much as in float32. */
-#include <limits.h>
-#include <stdatomic.h>
-
-#include "backend/cpu/kernels/gemm/gemm_plan.h"
-#include "type/half.h"
-
 #define ROW gemm_bf16_avx512
-#define VECTOR_BYTES 64
+#define ISA AVX512
 #define TILE_PAIRED 1
 
-#define REAL float
-#define REAL_BITS 32
-#define T(name) name##_f32
-#include "backend/cpu/kernels/vectors/vector.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
+/* What bfloat16 uses of the type of its sums. */
+#define TYPE F32
+#include "backend/cpu/kernels/vectors/epilogue.h"
 #include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-#undef STORED
-#undef S
 
-#define STORED uint16_t
-#define STORED_BF16 1
-#define S(name) name##_bf16
-#include "backend/cpu/kernels/vectors/stored_half.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pairs.h"
-
+#undef TYPE
+#define TYPE BF16
 #include "backend/cpu/kernels/gemm/gemm_tiles.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

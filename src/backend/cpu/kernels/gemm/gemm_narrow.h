@@ -1,4 +1,9 @@
-/* Template of a GEMM with few rows, after vector.h, epilogue_body.h and gemm_narrow_plan.h. */
+/* The GEMM with few rows. */
+#include <stdatomic.h>
+
+#include "backend/cpu/kernels/gemm/gemm_narrow_plan.h"
+#include "backend/cpu/kernels/vectors/epilogue.h"
+#include "backend/cpu/kernels/tiles/tile_job.h"
 
 typedef struct S(narrow_gemm) {
     const narrow_gemm_state *state;

@@ -1,6 +1,6 @@
 /* gemm_narrow_avx2: D = epilogue(A B) with 8 rows or columns at most, in float32, float64, float16 and bfloat16 (with float32 sums), with
  * AVX2, FMA and F16C. Any layouts and epilogue. Bound: the memory that the large matrix comes from. */
-#define VECTOR_BYTES 32
+#define ISA AVX2
 #include "backend/cpu/kernels/gemm/gemm_narrow_types.h"
 
 const spk_kernel_ops gemm_narrow_avx2_ops = GEMM_OPS;

@@ -1,36 +1,6 @@
-/* GEMM with few rows or columns for all element types with vectors of VECTOR_BYTES, and what a row of the table needs of it. */
-#include <stdatomic.h>
-
-#include "backend/cpu/kernels/gemm/gemm_narrow_plan.h"
-#include "type/half.h"
-
-#include "backend/cpu/kernels/vectors/type_f64.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-
-#include "backend/cpu/kernels/gemm/gemm_narrow.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-
-#include "backend/cpu/kernels/gemm/gemm_narrow.h"
-
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-
-#include "backend/cpu/kernels/gemm/gemm_narrow.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-
-#include "backend/cpu/kernels/gemm/gemm_narrow.h"
+/* A row of the GEMM with few rows or columns for all types: who includes this says ISA. */
+#define TEMPLATE "backend/cpu/kernels/gemm/gemm_narrow.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {

@@ -1,6 +1,15 @@
-/* Template of a tiled GEMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h) and gemm_plan.h. The
- * register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. With TILE_PAIRED what is copied are pairs along
- * K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
+/* The tiled GEMM. The register tiles are those of SpMM: rows of A stand for a block that is a step of K deep. With TILE_PAIRED what is
+ * copied are pairs along K, and what copies returns the least number other than 0, as tile_pairs.h has it. */
+#include <stdatomic.h>
+
+#include "backend/cpu/kernels/gemm/gemm_plan.h"
+#include "backend/cpu/kernels/vectors/epilogue.h"
+#include "backend/cpu/kernels/tiles/tile_micro.h"
+#if TILE_PAIRED
+#include "backend/cpu/kernels/tiles/tile_pairs.h"
+#else
+#include "backend/cpu/kernels/tiles/tile_pack.h"
+#endif
 
 typedef struct S(gemm_run) {
     const spk_bound *bound;

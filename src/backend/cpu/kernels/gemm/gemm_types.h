@@ -1,45 +1,10 @@
-/* The tiled GEMM for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
-#include <limits.h>
-#include <stdatomic.h>
+/* A row of the tiled GEMM for all types: who includes this says ROW and ISA. */
+#ifndef ROW /* this file alone */
+#define ROW gemm_portable
+#endif
 
-#include "backend/cpu/kernels/gemm/gemm_plan.h"
-#include "type/half.h"
-
-#include "backend/cpu/kernels/vectors/type_f64.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/gemm/gemm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/gemm/gemm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/gemm/gemm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/gemm/gemm_tiles.h"
+#define TEMPLATE "backend/cpu/kernels/gemm/gemm_tiles.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {

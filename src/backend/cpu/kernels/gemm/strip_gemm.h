@@ -1,8 +1,16 @@
-/* Template of GEMM by strips, after ROW and VECTOR_BYTES. B is cut into slices of at most COLUMNS columns, which are copied as panels of 32
- * columns, A into strips of 32 rows, each copied before it is multiplied. DEPTH=0: a thread keeps its copy of a slice for all strips that
- * it takes. Else a thread takes some strips at once, whose sums wait in the second cache, and goes along K in steps of DEPTH: a strip's
- * step stays in the first cache, the slice's in the second. */
+/* A row of GEMM by strips: who includes this says ROW, TYPE and ISA. B is cut into slices of at most COLUMNS columns, which are copied as
+ * panels of 32 columns, A into strips of 32 rows, each copied before it is multiplied. DEPTH=0: a thread keeps its copy of a slice for all
+ * strips that it takes. Else a thread takes some strips at once, whose sums wait in the second cache, and goes along K in steps of DEPTH: a
+ * strip's step stays in the first cache, the slice's in the second. */
 #include "backend/cpu/kernels/tiles/strip_types.h"
+
+#ifndef ROW /* this file alone */
+#if ISA == NEON
+#define ROW gemm_bf16_neon
+#else
+#define ROW gemm_bf16_amx
+#endif
+#endif
 
 typedef struct strip_gemm {
     int64_t strips, panels, slices, workers;

@@ -1,29 +1,17 @@
 /* sddmm_bf16_avx512: the stored blocks of D = alpha X Y + beta C in bfloat16 with float32 sums, with AVX512-BF16. Any block of 4 columns or
  * more, any layouts, any K. X and Y are copied as pairs of numbers that are neighbours along K, for vdpbf16ps. Bound: the FMA units, which
  * multiply twice as much as in float32. */
-#include <stdatomic.h>
-
-#include "backend/cpu/kernels/sddmm/sddmm_plan.h"
-#include "type/half.h"
-
 #define ROW sddmm_bf16_avx512
-#define VECTOR_BYTES 64
+#define ISA AVX512
 #define TILE_PAIRED 1
 
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
+/* What bfloat16 uses of the type of its sums. */
+#define TYPE F32
+#include "backend/cpu/kernels/vectors/epilogue.h"
 #include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
 
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pairs.h"
-
-#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
-
+#undef TYPE
+#define TYPE BF16
 #include "backend/cpu/kernels/sddmm/sddmm_tiles.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

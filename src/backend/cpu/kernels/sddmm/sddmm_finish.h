@@ -1,4 +1,5 @@
-/* Template of the end of an SDDMM, after epilogue_body.h: alpha, beta C, the block's layout, and zero where it hangs over. */
+/* The end of an SDDMM: alpha, beta C, the block's layout, and zero where it hangs over. */
+#include "backend/cpu/kernels/vectors/epilogue.h"
 
 /* Rows first .. end - 1 of a block, of which `there` are in D. */
 #ifndef SDDMM_ROWS

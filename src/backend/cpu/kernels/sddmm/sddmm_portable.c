@@ -1,7 +1,7 @@
 /* sddmm_portable: the stored blocks of D = alpha X Y + beta C in float32, float64, float16 and bfloat16 (with float32 sums), with vectors
  * of 16 bytes and no intrinsics. Any block, any layouts, any K. Bound: the FMA units from 16 x 16 blocks on. */
 #define ROW sddmm_portable
-#define VECTOR_BYTES 16
+#define ISA PORTABLE
 #include "backend/cpu/kernels/sddmm/sddmm_types.h"
 
 const spk_kernel_ops sddmm_portable_ops = SDDMM_OPS;

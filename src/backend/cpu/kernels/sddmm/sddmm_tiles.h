@@ -1,6 +1,23 @@
-/* Template of a tiled SDDMM, after vector.h, epilogue_body.h, tile_micro.h, transpose.h, tile_pack.h (or tile_pairs.h), sddmm_finish.h and
- * sddmm_plan.h. The register tiles are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y
+/* The tiled SDDMM. The register tiles are those of SpMM: rows of X stand for a block of A that is a step of K deep, the packed columns of Y
  * for B. With TILE_PAIRED what is copied are pairs along K. */
+#include "backend/cpu/kernels/sddmm/sddmm_plan.h"
+#include "backend/cpu/kernels/vectors/instance.h"
+
+#ifndef TILE_FETCHES
+#define TILE_FETCHES (VECTOR_BYTES >= 32 && !TILE_PAIRED) /* of Y, for the next block */
+#endif
+#include "backend/cpu/kernels/vectors/epilogue.h"
+#include "backend/cpu/kernels/tiles/tile_micro.h"
+#if TILE_PAIRED
+#include "backend/cpu/kernels/tiles/tile_pairs.h"
+#else
+#include "backend/cpu/kernels/tiles/tile_pack.h"
+#endif
+#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
+
+#ifndef ROW /* this file alone */
+#define ROW sddmm_portable
+#endif
 
 typedef struct S(sddmm_run) {
     const spk_bound *bound;

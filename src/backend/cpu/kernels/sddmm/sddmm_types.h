@@ -1,48 +1,6 @@
-/* The tiled SDDMM for all element types with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
-#include "backend/cpu/kernels/sddmm/sddmm_plan.h"
-#include "type/half.h"
-
-#define TILE_FETCHES (VECTOR_BYTES >= 32) /* of Y, for the next block */
-
-#include "backend/cpu/kernels/vectors/type_f64.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
-#include "backend/cpu/kernels/sddmm/sddmm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
-#include "backend/cpu/kernels/sddmm/sddmm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
-#include "backend/cpu/kernels/sddmm/sddmm_tiles.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
-#include "backend/cpu/kernels/sddmm/sddmm_finish.h"
-#include "backend/cpu/kernels/sddmm/sddmm_tiles.h"
+/* A row of the tiled SDDMM for all types: who includes this says ROW and ISA. */
+#define TEMPLATE "backend/cpu/kernels/sddmm/sddmm_tiles.h"
+#include "backend/cpu/kernels/vectors/for_each_type.h"
 
 static const tile_machine *machine_of(const spk_problem *problem)
 {

@@ -1,5 +1,5 @@
-/* Template of SDDMM by strips, after ROW and VECTOR_BYTES. Threads share slices of the block columns, and take block rows; each copies its
- * slice of Y as panels of 32 columns, and the rows of X as strips of 32. */
+/* A row of SDDMM by strips: who includes this says TYPE and ISA. Threads share slices of the block columns, and take block rows; each
+ * copies its slice of Y as panels of 32 columns, and the rows of X as strips of 32. */
 #include "backend/cpu/kernels/tiles/strip_types.h"
 
 #include "backend/cpu/kernels/sddmm/sddmm_finish.h"

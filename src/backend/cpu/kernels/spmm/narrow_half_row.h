@@ -1,24 +1,12 @@
-/* SpMM for float16 and bfloat16 with a few columns and vectors of VECTOR_BYTES, and what a row of the table needs of it. */
+/* A row of the SpMM with a few columns for float16 and bfloat16: who includes this says ISA. */
 #include "backend/cpu/kernels/cost.h"
-#include "type/half.h"
 
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/spmm/narrow_micro.h"
-
+#undef TYPE
+#define TYPE F16
 #include "backend/cpu/kernels/spmm/narrow_spmm.h"
 
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/spmm/narrow_micro.h"
-
+#undef TYPE
+#define TYPE BF16
 #include "backend/cpu/kernels/spmm/narrow_spmm.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

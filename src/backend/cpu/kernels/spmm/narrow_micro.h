@@ -1,7 +1,8 @@
-/* Template of products with a few columns of B, after vector.h: the work is to stream the values once, in the order in which they lie.
- * Vectors run along the contiguous direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end),
- * along the rows where those of a column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part,
- * not even times zero. Values lie as STORED and become REAL on their way into registers; B is of REAL. */
+/* Products with a few columns of B: the work is to stream the values once, in the order in which they lie. Vectors run along the contiguous
+ * direction of a block: along k where the elements of a row are neighbours (sums of lanes at the end), along the rows where those of a
+ * column are, or along the columns of B. Tails are masked, so that nothing beyond a block's row takes part, not even times zero. Values lie
+ * as STORED and become REAL on their way into registers; B is of REAL. */
+#include "backend/cpu/kernels/vectors/stored.h"
 
 enum { S(narrow_converts) = sizeof(STORED) != sizeof(REAL) };
 

@@ -1,4 +1,8 @@
-/* Template of an SpMM with a few columns, after vector.h, epilogue_body.h, transpose.h, narrow_micro.h and narrow_plan.h: bind and run. */
+/* The SpMM with a few columns: bind and run. */
+#include "backend/cpu/kernels/tiles/narrow_plan.h"
+#include "backend/cpu/kernels/vectors/epilogue.h"
+#include "backend/cpu/kernels/spmm/narrow_micro.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
 
 typedef struct S(narrow_state) {
     narrow_way way;

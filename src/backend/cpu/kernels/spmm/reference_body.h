@@ -1,8 +1,8 @@
-/* Template of the reference SpMM, for one ELEMENT of A and B, LOAD(element) as a REAL, and T(name). D, C, bias and residual have a dtype of
- * their own. */
+/* The reference SpMM, for A and B of TYPE. D, C, bias and residual have a dtype of their own. */
+#include "backend/cpu/kernels/tiles/reference_terms.h"
 
 /* Sums of D[i][j0 .. j0 + count). */
-static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums)
+static void S(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums)
 {
     const spk_bsr_view *view = &bound->view;
     const spk_problem *problem = &bound->problem;
@@ -15,8 +15,8 @@ static void T(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int
         sums[j] = 0;
     for (int64_t p = view->offsets[block_row]; p < view->offsets[block_row + 1]; p++) {
         const int64_t position = view->positions != NULL ? view->positions[p] : p, k0 = (int64_t)view->columns[p] * view->block_cols;
-        const ELEMENT *a = (const ELEMENT *)args->a + position * view->block_stride + i % view->block_rows * view->row_stride;
-        const ELEMENT *b = (const ELEMENT *)args->b + k0 * down + j0 * across;
+        const STORED *a = (const STORED *)args->a + position * view->block_stride + i % view->block_rows * view->row_stride;
+        const STORED *b = (const STORED *)args->b + k0 * down + j0 * across;
         for (int64_t k = 0; k < view->block_cols && k0 + k < view->cols; k++)
             for (int64_t j = 0; j < count; j++)
                 sums[j] += SCALED(LOAD(a[k * view->col_stride]) * LOAD(b[k * down + j * across]), i, k0 + k, j0 + j, position);

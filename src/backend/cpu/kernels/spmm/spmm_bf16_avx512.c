@@ -2,29 +2,18 @@
  * orientation, N and epilogue. B, and the values of a block row at a time, are copied as pairs of numbers that are neighbours along K;
  * then the register tiles are those of spmm_f32_avx512, with vdpbf16ps for a multiply-add. PACK=2 lays the pairs of A out as the tiles
  * read them. Bound: the FMA units, which multiply twice as much as in float32, from 32 x 32 blocks on. */
-#include <stdatomic.h>
-
-#include "backend/cpu/kernels/cost.h"
-#include "type/half.h"
-
 #define ROW spmm_bf16_avx512
-#define VECTOR_BYTES 64
+#define ISA AVX512
 #define TILE_PAIRED 1
+#include "backend/cpu/kernels/cost.h"
 
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
+/* What bfloat16 uses of the type of its sums. */
+#define TYPE F32
+#include "backend/cpu/kernels/vectors/epilogue.h"
 #include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
 
-#include "backend/cpu/kernels/tiles/tile_values.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_pairs.h"
-
+#undef TYPE
+#define TYPE BF16
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
 
 enum { LEAST_DEPTH = 8 };

@@ -2,8 +2,8 @@
  * Register tiles of 12 / NV rows by NV vectors of 8; PACK=1 copies B into column panels first. Bound: the FMA units from 16 x 16 blocks
  * on. */
 #define ROW spmm_f32_avx2
-#define REAL_BITS 32
-#define VECTOR_BYTES 32
+#define TYPE F32
+#define ISA AVX2
 #include "backend/cpu/kernels/spmm/tile_real_row.h"
 
 const spk_kernel_ops spmm_f32_avx2_ops = TILE_OPS;

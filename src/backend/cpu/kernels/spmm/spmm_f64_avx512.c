@@ -1,9 +1,9 @@
 /* spmm_f64_avx512: D = epilogue(A_bsr B) in float64 with AVX-512. Any block, layout, orientation, N and epilogue.
  * Register tiles of 28 / NV rows by NV vectors of 8; PACK=1 copies B into column panels first; PACK=3 and 4 fetch from the last
  * cache for later tiles (tile_plan.h). Bound: the FMA units from 16 x 16 blocks on. */
-#define REAL_BITS 64
 #define ROW spmm_f64_avx512
-#define VECTOR_BYTES 64
+#define TYPE F64
+#define ISA AVX512
 #include "backend/cpu/kernels/spmm/tile_real_row.h"
 
 const spk_kernel_ops spmm_f64_avx512_ops = TILE_OPS;

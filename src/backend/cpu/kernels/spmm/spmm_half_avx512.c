@@ -4,7 +4,7 @@
  * converts a few rows of B at a time into the first cache (tile_near.h). Bound: the FMA units from 16 x 16 blocks on; where N is small,
  * the conversion. */
 #define ROW spmm_half_avx512
-#define VECTOR_BYTES 64
+#define ISA AVX512
 #include "backend/cpu/kernels/spmm/tile_half_row.h"
 
 const spk_kernel_ops spmm_half_avx512_ops = TILE_OPS;

@@ -4,8 +4,7 @@
  * converts a few rows of B at a time into the first cache (tile_near.h). Bound: the FMA units from 16 x 16 blocks on; where N is small,
  * the conversion. */
 #define ROW spmm_half_neon
-#define VECTOR_BYTES 16
-#define VECTOR_NEON 1
+#define ISA NEON
 #include "backend/cpu/kernels/spmm/tile_half_row.h"
 
 const spk_kernel_ops spmm_half_neon_ops = TILE_OPS;

@@ -1,34 +1,15 @@
 /* spmm_portable: D = epilogue(A_bsr B) in float32, float64, float16 and bfloat16 (with float32 sums), with vectors of 16 bytes and no
  * intrinsics: whatever the compiler makes of them on any processor. Any block, layout, orientation, N and epilogue. The tiles are those of
  * the wider kernels. */
-#include "backend/cpu/kernels/cost.h"
-#include "type/half.h"
-
 #define ROW spmm_portable
-#define VECTOR_BYTES 16
+#define ISA PORTABLE
+#include "backend/cpu/kernels/cost.h"
 
-#include "backend/cpu/kernels/vectors/type_f64.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-#include "backend/cpu/kernels/tiles/tile_values.h"
-
+#define TYPE F64
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
 
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-#include "backend/cpu/kernels/tiles/tile_values.h"
-
+#undef TYPE
+#define TYPE F32
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
 
 #include "backend/cpu/kernels/spmm/tile_half.h"

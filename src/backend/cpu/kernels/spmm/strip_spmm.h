@@ -1,8 +1,16 @@
-/* Template of SpMM by strips, after ROW and VECTOR_BYTES. Threads share slices of at most COLUMNS columns of B, and take strips of 32 rows;
- * each copies what its strips need of its slice as panels of 32 columns, which stay in its second cache, where one copy for all would come
- * from other cores' caches. Where the product can, blocks whose sides are whole tiles are read where they are; of others a strip is copied
- * before it is multiplied, and static values once and for all. */
+/* A row of SpMM by strips: who includes this says ROW, TYPE and ISA. Threads share slices of at most COLUMNS columns of B, and take strips
+ * of 32 rows; each copies what its strips need of its slice as panels of 32 columns, which stay in its second cache, where one copy for all
+ * would come from other cores' caches. Where the product can, blocks whose sides are whole tiles are read where they are; of others a strip
+ * is copied before it is multiplied, and static values once and for all. */
 #include "backend/cpu/kernels/tiles/strip_types.h"
+
+#ifndef ROW /* this file alone */
+#if ISA == NEON
+#define ROW spmm_bf16_neon
+#else
+#define ROW spmm_bf16_amx
+#endif
+#endif
 
 typedef struct strip_spmm {
     int64_t panels, slices, workers;

@@ -1,21 +1,19 @@
-/* Tiled SpMM for float16 and bfloat16: two instances of the templates that touch memory, after one of vector.h, epilogue_body.h,
- * tile_micro.h, transpose.h and tile_values.h for float. A is converted while it is copied, B then or as a tile reads it; sums are
- * float. */
+/* The tiled SpMM for float16 and bfloat16. A is converted while it is copied, B then or as a tile reads it; sums are float. */
 
-#include "backend/cpu/kernels/vectors/type_f16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
+/* What both use of the type of their sums. */
+#undef TYPE
+#define TYPE F32
+#include "backend/cpu/kernels/vectors/epilogue.h"
 #include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
+#include "backend/cpu/kernels/tiles/tile_values.h"
 
+#undef TYPE
+#define TYPE F16
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
 
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-
+#undef TYPE
+#define TYPE BF16
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
 
 static spk_status tile_bind_half(spk_bound *bound)

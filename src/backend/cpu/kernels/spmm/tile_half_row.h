@@ -1,16 +1,5 @@
-/* Tiled SpMM for float16 and bfloat16 with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
+/* A row of the tiled SpMM for float16 and bfloat16: who includes this says ROW and ISA. */
 #include "backend/cpu/kernels/cost.h"
-#include "type/half.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_values.h"
-
 #include "backend/cpu/kernels/spmm/tile_half.h"
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)

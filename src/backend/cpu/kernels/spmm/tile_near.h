@@ -1,6 +1,7 @@
-/* Template of a block row times a panel by pieces of B, a part of tile_spmm.h for 16-bit numbers. Each tile of a block row reads the same
- * rows of B, and where they are converted as they are read, does so again. So a few rows of B are copied at a time to the first cache, all
- * tiles of the block row multiply them, and add to sums that wait. */
+/* A block row times a panel by pieces of B, for numbers of 16 bits. Each tile of a block row reads the same rows of B, and where they are
+ * converted as they are read, does so again. So a few rows of B are copied at a time to the first cache, all tiles of the block row
+ * multiply them, and add to sums that wait. */
+#include "backend/cpu/kernels/spmm/tile_worker.h"
 
 /* A few blocks of a block row, or some of the columns of one: what is multiplied at a time. */
 typedef struct S(tile_piece) {

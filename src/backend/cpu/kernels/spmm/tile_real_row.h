@@ -1,29 +1,16 @@
-/* Tiled SpMM for elements of REAL_BITS (32 or 64) with vectors of VECTOR_BYTES, and what the row ROW of the table needs of it. */
+/* A row of the tiled SpMM for TYPE, F32 or F64: who includes this says ROW and ISA, too. */
 #include "backend/cpu/kernels/cost.h"
-
-#if REAL_BITS == 64
-#include "backend/cpu/kernels/vectors/type_f64.h"
-#define TILE_DTYPE SPK_F64
-#else
-#include "backend/cpu/kernels/vectors/type_f32.h"
-#define TILE_DTYPE SPK_F32
-#endif
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/tiles/tile_job.h"
-#include "backend/cpu/kernels/tiles/tile_micro.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/tiles/tile_pack.h"
-#include "backend/cpu/kernels/tiles/tile_values.h"
-
 #include "backend/cpu/kernels/spmm/tile_spmm.h"
+
+#if STORED_BITS == 16
+#error "tile_real_row.h is for TYPE F32 or F64"
+#endif
 
 static bool applicable(const spk_problem *problem, const spk_device *device, const spk_params *params, const char **why)
 {
     (void)device;
-    if (problem->a.dtype != TILE_DTYPE)
-        *why = TILE_DTYPE == SPK_F64 ? "it is for f64" : "it is for f32";
+    if (problem->a.dtype != (REAL_BITS == 64 ? SPK_F64 : SPK_F32))
+        *why = REAL_BITS == 64 ? "it is for f64" : "it is for f32";
     return *why == NULL && tile_applicable(problem, TILE_TUNED(ROW, params), &T(machine), why);
 }
 

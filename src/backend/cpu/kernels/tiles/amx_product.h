@@ -1,10 +1,16 @@
-/* Template of products on AMX, for strip_types.h, after tile_pairs.h with bfloat16: a strip of 16 or 32 rows of A times panels of 32
- * columns of B. A strip is blocks that lie one beside the other along K, where they are stored or a copy, `step` numbers of a row a tile. A
- * panel holds pairs of rows of B. In copies a block's side along K is filled up with 0 to whole steps, its rows to whole tiles.
+/* Products on AMX (strip_types.h): a strip of 16 or 32 rows of A times panels of 32 columns of B. A strip is blocks that lie one beside the
+ * other along K, where they are stored or a copy, `step` numbers of a row a tile. A panel holds pairs of rows of B. In copies a block's
+ * side along K is filled up with 0 to whole steps, its rows to whole tiles.
  *
  * Tiles take denormal numbers for 0 and make 0 of denormal results: where a product may have bits below 2^-126 (tile_pairs.h), float
  * instructions multiply instead. */
+#ifndef SPK_BACKEND_CPU_KERNELS_TILES_AMX_PRODUCT_H
+#define SPK_BACKEND_CPU_KERNELS_TILES_AMX_PRODUCT_H
+
+#include "backend/cpu/kernels/tiles/tile_pairs.h"
+#include "backend/cpu/kernels/tiles/tile_plan.h"
 #include "backend/cpu/kernels/tiles/amx_tiles.h"
+#include "backend/cpu/probe.h"
 
 enum { AMX_SQUARE, AMX_LINE, AMX_LONG_LINE }; /* tiles of sums that are made together: 2 x 2, 1 x 2, 1 x 4 */
 enum { STRIP_ROWS = 2 * TILE_ROWS, STRIP_COLUMNS = 32, AMX_PAIR_BYTES = STRIP_COLUMNS * 4, STRIP_LINE_BYTES = STRIP_COLUMNS * 2 };
@@ -292,3 +298,5 @@ static void T(strip_multiply)(const row_strip *strip, int64_t rows, const void *
         }
     }
 }
+
+#endif

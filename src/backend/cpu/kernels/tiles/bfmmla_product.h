@@ -1,13 +1,22 @@
-/* Template of products by BFMMLA, for strip_types.h: a strip of up to 32 rows of A times panels of 32 columns of B. An instruction adds to
- * 2 x 2 sums the products of two rows of A and two columns of B, four numbers of each. So in the copies four numbers along K lie side by
- * side for one row and then the next (a pair of rows, 16 bytes): of eight rows, and of the 32 columns of a panel, step after step. A
- * block's side along K is filled up with 0 to whole fours, its rows to eights.
+/* Products by BFMMLA (strip_types.h): a strip of up to 32 rows of A times panels of 32 columns of B. An instruction adds to 2 x 2 sums the
+ * products of two rows of A and two columns of B, four numbers of each. So in the copies four numbers along K lie side by side for one row
+ * and then the next (a pair of rows, 16 bytes): of eight rows, and of the 32 columns of a panel, step after step. A block's side along K is
+ * filled up with 0 to whole fours, its rows to eights.
  *
  * BFMMLA takes denormal numbers for 0 and makes 0 of denormal sums: where a product may have bits below 2^-126 (least.h), float
  * instructions multiply instead. */
+#ifndef SPK_BACKEND_CPU_KERNELS_TILES_BFMMLA_PRODUCT_H
+#define SPK_BACKEND_CPU_KERNELS_TILES_BFMMLA_PRODUCT_H
+
 #include <string.h>
 
+#include "backend/cpu/kernels/tiles/tile_plan.h"
 #include "backend/cpu/kernels/vectors/least.h"
+#include "backend/cpu/kernels/vectors/stored.h"
+
+#if TYPE != BF16 || ISA != NEON
+#error "bfmmla_product.h is for TYPE BF16 and ISA NEON"
+#endif
 
 #define STRIP_IN_PLACE 0
 enum {
@@ -241,3 +250,5 @@ static void T(strip_multiply)(const row_strip *strip, int64_t rows, const void *
                                                                   (const char *)panels + i * panel_bytes, column,
                                                                   (char *)sums + r * ld + i * STRIP_COLUMNS * 4, ld);
 }
+
+#endif

@@ -1,8 +1,12 @@
-/* Template of a reference product, after the template of its sums of a row: through the epilogue. */
+/* Sums of a row of a reference product, S(sums), through the epilogue. */
+#include "backend/cpu/kernels/tiles/reference_terms.h"
 
-enum { T(CHUNK) = 64 }; /* columns of D at a time */
+/* Sums of D[i][j0 .. j0 + count). */
+static void S(sums)(const spk_bound *bound, const spk_args *args, int64_t i, int64_t j0, int64_t count, REAL *sums);
 
-static void T(finish)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, REAL sum)
+enum { S(CHUNK) = 64 }; /* columns of D at a time */
+
+static void S(finish)(const spk_problem *problem, const spk_args *args, int64_t i, int64_t j, REAL sum)
 {
     const spk_epilogue *epilogue = &problem->epilogue;
     const spk_dtype dtype = problem->d.dtype;
@@ -24,15 +28,15 @@ static void T(finish)(const spk_problem *problem, const spk_args *args, int64_t 
     spk_value_set(args->d, dtype, line * problem->d.ld + along, (double)value);
 }
 
-static void T(product)(const spk_bound *bound, const spk_args *args)
+static void S(product)(const spk_bound *bound, const spk_args *args)
 {
     const spk_problem *problem = &bound->problem;
-    REAL sums[T(CHUNK)];
+    REAL sums[S(CHUNK)];
     for (int64_t i = 0; i < problem->m; i++)
-        for (int64_t j0 = 0; j0 < problem->n; j0 += T(CHUNK)) {
-            const int64_t count = problem->n - j0 < T(CHUNK) ? problem->n - j0 : T(CHUNK);
-            T(sums)(bound, args, i, j0, count, sums);
+        for (int64_t j0 = 0; j0 < problem->n; j0 += S(CHUNK)) {
+            const int64_t count = problem->n - j0 < S(CHUNK) ? problem->n - j0 : S(CHUNK);
+            S(sums)(bound, args, i, j0, count, sums);
             for (int64_t j = 0; j < count; j++)
-                T(finish)(problem, args, i, j0 + j, sums[j]);
+                S(finish)(problem, args, i, j0 + j, sums[j]);
         }
 }

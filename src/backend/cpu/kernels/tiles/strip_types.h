@@ -1,22 +1,13 @@
 /* What rows that multiply bfloat16 by strips of A and panels of B are made of: on AMX, or with NEON by BFMMLA. The two products have the
  * same functions. */
+#ifndef SPK_BACKEND_CPU_KERNELS_TILES_STRIP_TYPES_H
+#define SPK_BACKEND_CPU_KERNELS_TILES_STRIP_TYPES_H
+
 #include "backend/cpu/kernels/tiles/strip_queue.h"
-#include "backend/cpu/probe.h"
-#include "type/half.h"
-
-#include "backend/cpu/kernels/vectors/type_f32.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#include "backend/cpu/kernels/vectors/transpose.h"
-
-#include "backend/cpu/kernels/vectors/type_bf16.h"
-
-#include "backend/cpu/kernels/vectors/epilogue_body.h"
-#ifdef VECTOR_NEON
+#include "backend/cpu/kernels/vectors/epilogue.h"
+#if ISA == NEON
 #include "backend/cpu/kernels/tiles/bfmmla_product.h"
 #else
-#include "backend/cpu/kernels/tiles/tile_pairs.h"
-
 #include "backend/cpu/kernels/tiles/amx_product.h"
 #endif
 
@@ -38,3 +29,5 @@ static inline double strip_cost(const spk_problem *problem, const spk_device *de
     const cost_machine machine = cost_of_machine(device, true);
     return cost_finish(problem, device, &machine, STRIP_TILE_CYCLES * tiles + bytes / 4, tasks, 2);
 }
+
+#endif

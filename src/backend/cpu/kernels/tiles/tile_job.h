@@ -1,4 +1,9 @@
-/* Template of what register tiles are given, after vector.h: how high and wide they can be, and a tile's job. */
+/* What register tiles are given: how high and wide they can be, and a tile's job. */
+#include "backend/cpu/kernels/tiles/tile_plan.h"
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#ifndef TILE_JOB_H
+#define TILE_JOB_H
 
 #ifndef TILE_PAIRED /* 1: an element is a pair (tile_pairs.h), which needs a register of its own */
 #define TILE_PAIRED 0
@@ -6,22 +11,19 @@
 
 /* Tiles that can fetch rows of B for later ones (tile_cut.fetches), in a loop of its own: a prefetch at each step would cost short blocks
  * 6 %. */
-#ifdef TILE_FETCHES /* the row says it */
-#elif VECTOR_BYTES == 64 && !TILE_PAIRED
-#define TILE_FETCHES 1
-#else
-#define TILE_FETCHES 0
+#ifndef TILE_FETCHES
+#define TILE_FETCHES (ISA == AVX512 && !TILE_PAIRED)
 #endif
 
 /* Vectors of sums that the registers hold beside a row of B and an element of A. The list has each (height, width) that they allow. */
 /* clang-format off */
 #if VECTOR_REGISTERS == 32
-#if TILE_PAIRED || defined(VECTOR_NEON) /* an element of A takes a register, too */
+#if TILE_PAIRED || ISA == NEON /* an element of A takes a register, too */
 enum { T(accumulators) = 27 };
 #else
 enum { T(accumulators) = 28 };
 #endif
-#if VECTOR_BYTES == 64 && !TILE_PAIRED /* where each sum loads its element of A: the more rows share a row of B the better */
+#if ISA == AVX512 && !TILE_PAIRED /* where each sum loads its element of A: the more rows share a row of B the better */
 enum { T(tallest) = 28, T(widest) = 6 };
 #define TILE_TALL(X)                                                                                                      \
     X(15, 1) X(16, 1) X(17, 1) X(18, 1) X(19, 1) X(20, 1) X(21, 1) X(22, 1) X(23, 1) X(24, 1) X(25, 1) X(26, 1) X(27, 1) X(28, 1)
@@ -90,3 +92,5 @@ typedef struct T(tile_job) {
 } T(tile_job);
 
 typedef void (*T(tile_function))(const T(tile_job) *job);
+
+#endif

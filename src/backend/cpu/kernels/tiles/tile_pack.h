@@ -1,5 +1,7 @@
-/* Template of packing B, after vector.h, transpose.h and tile_micro.h: rows k0 .. k1 of some columns of B into a panel of REAL whose row is
- * w vectors, with zero columns beyond N (they only feed columns of D that do not exist; rows are never filled in). */
+/* Packing of B: rows k0 .. k1 of some columns into a panel of REAL whose row is w vectors, with zero columns beyond N (they only feed
+ * columns of D that do not exist; rows are never filled in). */
+#include "backend/cpu/kernels/vectors/stored.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
 
 SPK_INLINE void S(pack_rows)(const STORED *b, int64_t ldb, int64_t k0, int64_t k1, const int w, REAL *panel)
 {

@@ -1,13 +1,16 @@
-/* Template of bfloat16 numbers in pairs, after tile_micro.h with TILE_PAIRED, transpose.h and stored_half.h with bfloat16: copies of B and
- * of A's blocks whose elements are 32 bits, a row's and the next one's number of B, a column's and the next one's of A, as vdpbf16ps
- * multiplies them. A block with an odd side along K ends with a pair whose second number is 0 in both.
+/* Packing of bfloat16 numbers in pairs: copies of B and of A's blocks whose elements are 32 bits, a row's and the next one's number of B, a
+ * column's and the next one's of A, as vdpbf16ps multiplies them. A block with an odd side along K ends with a pair whose second number is
+ * 0 in both.
  *
  * vdpbf16ps adds a pair's two products to the sum one after the other, each time rounded to nearest, as two multiply-adds would: the error
  * has the bound of the float rows. But it takes denormal numbers for 0, and makes 0 of denormal sums. So the copies find the least numbers
  * other than 0: where a product can have bits below 2^-126 (pairs_are_exact), the tiles multiply by float instructions instead. Where none
  * can, no sum has either: all are whole multiples of the least bit of a product, or of more. */
+#ifndef SPK_BACKEND_CPU_KERNELS_TILES_TILE_PAIRS_H
+#define SPK_BACKEND_CPU_KERNELS_TILES_TILE_PAIRS_H
 
 #include "backend/cpu/kernels/vectors/pairs.h"
+#include "backend/cpu/kernels/vectors/transpose.h"
 
 /* Where rows of B are in the steps of a panel: rows of a block, and of all. */
 typedef struct S(pair_rows) {
@@ -170,3 +173,5 @@ SPK_INLINE void S(pair_block)(const spk_bsr_view *view, const STORED *from, int6
         S(pair_lines)(first, k + 1 < columns ? first + view->col_stride : NULL, rows, to + k / 2 * view->block_rows, least);
     }
 }
+
+#endif

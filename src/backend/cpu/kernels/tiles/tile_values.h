@@ -1,4 +1,8 @@
-/* Template of packing some rows of a matrix as register tiles read them, after vector.h and tile_micro.h. */
+/* Packing of some rows of a matrix as register tiles read them. */
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#ifndef TILE_VALUES_H
+#define TILE_VALUES_H
 
 /* A few of the `height` rows of a tile, which lie column after column. */
 static void T(pack_some_rows)(const REAL *from, int64_t row_stride, int64_t col_stride, int64_t depth, int rows, int64_t height, REAL *to)
@@ -35,3 +39,5 @@ static void T(pack_tile)(const REAL *from, int64_t row_stride, int64_t col_strid
             T(pack_four_rows)(from + row * row_stride, row_stride, depth, height, to + row);
     T(pack_some_rows)(from + row * row_stride, row_stride, col_stride, depth, height - row, height, to + row);
 }
+
+#endif

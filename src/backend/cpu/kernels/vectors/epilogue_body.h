@@ -1,6 +1,7 @@
-/* Template of the epilogue: D = act(alpha acc + beta C + bias) + residual, or times it, for a finished piece of the product, after vector.h
- * (and stored_half.h where what is not a sum lies in 16 bits). Promises: each element is read before it is written (D may be C or
- * residual), C is not read where beta = 0, nothing outside the piece is touched. */
+/* The epilogue of a finished piece of the product: D = act(alpha acc + beta C + bias) + residual, or times it, with D and what it is made
+ * of in STORED. Promises: each element is read before it is written (D may be C or residual), C is not read where beta = 0, nothing
+ * outside the piece is touched. Kernels include epilogue.h. */
+#include "backend/cpu/kernels/vectors/stored.h"
 
 /* The operands of a piece as lines of contiguous elements of D: rows where D is row-major, else columns. */
 typedef struct S(epilogue_lines) {

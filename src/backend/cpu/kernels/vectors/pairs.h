@@ -1,7 +1,14 @@
-/* Template of bfloat16 numbers in pairs, one vector of them at a time, after stored_half.h with bfloat16 and AVX-512: an element is 32
- * bits, as vdpbf16ps and AMX multiply them. And the least of what was seen, other than 0 (least.h). */
+/* Pairs of bfloat16 numbers, one vector of them at a time: an element is 32 bits, as vdpbf16ps and AMX multiply them. And the least of what
+ * was seen, other than 0 (least.h). */
+#ifndef SPK_BACKEND_CPU_KERNELS_VECTORS_PAIRS_H
+#define SPK_BACKEND_CPU_KERNELS_VECTORS_PAIRS_H
 
 #include "backend/cpu/kernels/vectors/least.h"
+#include "backend/cpu/kernels/vectors/stored.h"
+
+#if TYPE != BF16 || ISA != AVX512
+#error "pairs.h is for TYPE BF16 and ISA AVX512"
+#endif
 
 /* Largest of minus twice the numbers, as 16-bit numbers without a sign: the sign has gone, the least magnitude is the largest, and 0 is the
  * least. A multiplication and a maximum. */
@@ -57,3 +64,5 @@ SPK_INLINE void S(pair_line)(const STORED *from, int64_t count, REAL *to, S(pair
     }
     *least = found;
 }
+
+#endif

@@ -1,4 +1,8 @@
-/* Template of a square of vectors turned in registers, after vector.h. */
+/* A square of vectors, turned in registers. */
+#include "backend/cpu/kernels/vectors/vector.h"
+
+#ifndef TRANSPOSE_H
+#define TRANSPOSE_H
 
 /* lanes x lanes elements turned in registers: log2(lanes) rounds of interleaving row i with row i + lanes / 2. */
 SPK_INLINE void T(transpose)(T(vec) v[T(lanes)])
@@ -28,3 +32,5 @@ SPK_INLINE void T(transpose)(T(vec) v[T(lanes)])
             v[i] = u[i];
     }
 }
+
+#endif

@@ -1,28 +1,16 @@
-/* Template of a vector type and of the few functions on it that kernels need.
- * A kernel file defines REAL (float or double), REAL_BITS (32 or 64), VECTOR_BYTES and T(name), which adds the instance's suffix, and
- * then includes the templates it wants; a file may do so twice with other definitions. GCC's vector extensions, so that the compiler's
- * flags decide which instructions come out; intrinsics only for masked access, which the extensions lack.
- * Matrices lie in memory as STORED, which is REAL unless the file says otherwise (stored_half.h): what depends on it is named S(name). */
+/* Vectors of REAL, and the few functions on them that kernels need. GCC's vector extensions, so that the compiler's flags decide which
+ * instructions come out; intrinsics only for masked access, which the extensions lack. */
+#include "backend/cpu/cpu.h"
+#include "backend/cpu/kernels/vectors/instance.h"
 
-#if (defined(__AVX2__) && VECTOR_BYTES == 32) || (defined(__AVX512F__) && VECTOR_BYTES == 64)
+#if ISA == AVX2 || ISA == AVX512
 #include <immintrin.h>
-#endif
-#ifdef VECTOR_NEON /* for rows of aarch64, whose vectors have 16 bytes */
+#elif ISA == NEON
 #include <arm_neon.h>
 #endif
 
-#ifndef VECTOR_REGISTERS
-#if VECTOR_BYTES == 64 || defined(VECTOR_NEON)
-#define VECTOR_REGISTERS 32
-#else
-#define VECTOR_REGISTERS 16
-#endif
-#endif
-
-#ifndef STORED
-#define STORED REAL
-#define S(name) T(name)
-#endif
+#ifndef VECTOR_H
+#define VECTOR_H
 
 typedef REAL T(vec) __attribute__((vector_size(VECTOR_BYTES), aligned(sizeof(REAL)), may_alias)); /* in memory: aligned to the element */
 #if REAL_BITS == 64
@@ -32,8 +20,6 @@ typedef int32_t T(bits) __attribute__((vector_size(VECTOR_BYTES)));
 typedef uint32_t T(words) __attribute__((vector_size(VECTOR_BYTES)));
 #endif
 enum { T(lanes) = VECTOR_BYTES / (int)sizeof(REAL) };
-
-#define SPK_INLINE static inline __attribute__((always_inline, unused))
 
 SPK_INLINE T(vec) T(splat)(REAL x)
 {
@@ -62,7 +48,7 @@ SPK_INLINE void T(widen_all)(const REAL *from, int64_t count, REAL *to)
 }
 
 /* The first count <= lanes elements; the others are 0 and not touched in memory. */
-#if defined(__AVX2__) && VECTOR_BYTES == 32
+#if ISA == AVX2
 SPK_INLINE T(bits) T(first_lanes)(int64_t count)
 {
 #if REAL_BITS == 64
@@ -91,7 +77,7 @@ SPK_INLINE void T(store_part)(REAL *to, T(vec) v, int64_t count)
     _mm256_maskstore_ps(to, (__m256i)T(first_lanes)(count), (__m256)v);
 #endif
 }
-#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+#elif ISA == AVX512
 SPK_INLINE T(vec) T(load_part)(const REAL *from, int64_t count)
 {
     const unsigned first = (1u << count) - 1;
@@ -217,3 +203,5 @@ SPK_INLINE T(vec) T(activate)(const spk_activation activation, T(vec) x)
     }
     return x;
 }
+
+#endif

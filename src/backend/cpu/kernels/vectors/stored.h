@@ -1,16 +1,19 @@
-/* Template of 16-bit numbers as vectors of floats, after vector.h with REAL float: what lies in memory is STORED, sums are REAL. A kernel
- * file defines STORED (uint16_t), S(name), which adds the stored type's suffix, and STORED_BF16 (1: bfloat16, 0: float16), includes this
- * and then the templates that read or write matrices, and may do so again for the other type. Rounds to nearest even, as type/half.h
- * does. */
+/* Elements in memory as vectors of REAL: those of 16 bits here, which become float on their way into registers and are rounded to nearest
+ * even on their way back, as type/half.h does; of other types S(load) and its like are those of vector.h. */
+#include "backend/cpu/kernels/vectors/vector.h"
+#include "type/half.h"
+
+#if STORED_BITS == 16 && !defined(STORED_H)
+#define STORED_H
 
 typedef uint16_t S(halves) __attribute__((vector_size(VECTOR_BYTES / 2), aligned(2), may_alias)); /* as many as a vector has lanes */
 
 /* Between 16 and 32 bits, the upper ones 0; intrinsics, as __builtin_convertvector goes by halves of a vector. */
 SPK_INLINE T(words) S(lengthen)(S(halves) h)
 {
-#if defined(__AVX2__) && VECTOR_BYTES == 32
+#if ISA == AVX2
     return (T(words))_mm256_cvtepu16_epi32((__m128i)h);
-#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+#elif ISA == AVX512
     return (T(words))_mm512_cvtepu16_epi32((__m256i)h);
 #else
     return __builtin_convertvector(h, T(words));
@@ -19,16 +22,16 @@ SPK_INLINE T(words) S(lengthen)(S(halves) h)
 
 SPK_INLINE S(halves) S(shorten)(T(words) words)
 {
-#if defined(__AVX2__) && VECTOR_BYTES == 32
+#if ISA == AVX2
     return (S(halves))_mm_packus_epi32(_mm256_castsi256_si128((__m256i)words), _mm256_extracti128_si256((__m256i)words, 1));
-#elif defined(__AVX512F__) && VECTOR_BYTES == 64
+#elif ISA == AVX512
     return (S(halves))_mm512_cvtepi32_epi16((__m512i)words);
 #else
     return __builtin_convertvector(words, S(halves));
 #endif
 }
 
-#if !STORED_BF16 && defined(__F16C__) && VECTOR_BYTES == 32
+#if !STORED_BF16 && defined(__F16C__) && ISA == AVX2
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
     return (T(vec))_mm256_cvtph_ps((__m128i)h);
@@ -38,7 +41,7 @@ SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     return (S(halves))_mm256_cvtps_ph((__m256)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-#elif !STORED_BF16 && defined(__AVX512F__) && VECTOR_BYTES == 64
+#elif !STORED_BF16 && ISA == AVX512
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
     return (T(vec))_mm512_cvtph_ps((__m256i)h);
@@ -48,7 +51,7 @@ SPK_INLINE S(halves) S(round)(T(vec) v)
 {
     return (S(halves))_mm512_cvtps_ph((__m512)v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
 }
-#elif !STORED_BF16 && defined(VECTOR_NEON)
+#elif !STORED_BF16 && ISA == NEON
 SPK_INLINE T(vec) S(widen)(S(halves) h)
 {
     return (T(vec))vcvt_f32_f16((float16x4_t)h);
@@ -66,7 +69,7 @@ SPK_INLINE T(vec) S(widen)(S(halves) h)
 
 SPK_INLINE S(halves) S(round)(T(vec) v)
 {
-#if defined(__AVX512BF16__) && VECTOR_BYTES == 64
+#if defined(__AVX512BF16__) && ISA == AVX512
     /* The instruction takes denormal numbers for 0. */
     if (__builtin_expect(_mm512_fpclass_ps_mask((__m512)v, 0x20) == 0, 1)) {
         __m256i halves;
@@ -126,7 +129,7 @@ SPK_INLINE void S(store)(STORED *to, T(vec) v)
 }
 
 /* The first count <= lanes elements, one at least; the others are 0 and not touched in memory. */
-#if defined(__AVX512BW__) && defined(__AVX512VL__) && VECTOR_BYTES == 64
+#if ISA == AVX512
 SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
 {
     return S(widen)((S(halves))_mm256_maskz_loadu_epi16((__mmask16)((1u << count) - 1), from));
@@ -154,7 +157,7 @@ SPK_INLINE T(vec) S(load_part)(const STORED *from, int64_t count)
             first |= (uint64_t)from[2] << 32;
     }
     four all = {first};
-#if VECTOR_BYTES == 32
+#if ISA == AVX2
     if (count > 4) {
         uint64_t last;
         __builtin_memcpy(&last, from + count - 4, 8);
@@ -180,3 +183,5 @@ SPK_INLINE void S(widen_all)(const STORED *from, int64_t count, REAL *to)
     for (; i < count; i++)
         to[i] = S(get)(from + i);
 }
+
+#endif
