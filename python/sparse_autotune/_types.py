@@ -9,7 +9,7 @@ import torch
 from . import _C
 
 _ROWS = [row for row in _C.types() if row[1] != "none"]
-_OF = {name: getattr(torch, called) for name, called, *_ in _ROWS}
+_OF: dict[str, torch.dtype] = {name: getattr(torch, called) for name, called, *_ in _ROWS}
 
 NAMES = {_OF[name]: name for name, *_ in _ROWS}  # the library's
 DTYPES = tuple(_OF[name] for name, _, use, *_ in _ROWS if use == "VALUES")

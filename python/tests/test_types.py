@@ -72,12 +72,9 @@ def enumerators(name, prefix):
         pytest.skip(f"there is no {name} beside PyTorch")
     found, number = {}, NO_NUMBER
     for line in re.sub(r"/\*.*?\*/", "", paths[0].read_text(errors="replace"), flags=re.DOTALL).splitlines():
-        entry = re.match(rf"\s*({prefix}\w*)(?: \w+_DEPRECATED_ENUM)?\s*(?:=\s*(\w+))?\s*,?\s*(?://.*)?$", line)
-        if entry and entry[2] and not entry[2].isdigit():
-            number = found[entry[2]]
-        elif entry:
-            number = int(entry[2]) if entry[2] else number + 1
-        if entry:
+        entry = re.match(rf"\s*({prefix}\w*)(?: \w+_DEPRECATED_ENUM)?\s*(?:=\s*(\w+?)U?)?\s*,?\s*(?://.*)?$", line)
+        if entry and (not entry[2] or entry[2] in found or entry[2][0].isdigit()):  # else in terms of what is no type
+            number = number + 1 if not entry[2] else found[entry[2]] if entry[2] in found else int(entry[2], 0)
             found.setdefault(entry[1], number)
     assert found, paths[0]
     return found

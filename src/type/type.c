@@ -108,7 +108,7 @@ static bool is_word_of(const char *word, const char *list)
 const spk_type *spk_type_meant(const char *word)
 {
     for (const spk_type *type = NULL; (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL;)
-        if (strcmp(word, type->torch) == 0 || is_word_of(word, type->words))
+        if ((strcmp(word, type->torch) == 0 && strcmp(word, "none") != 0) || is_word_of(word, type->words))
             return type;
     return &none;
 }

@@ -47,6 +47,9 @@ found=$(grep -rnE "$in_python" python/sparse_autotune --include='*.py' || true)
 for type in $(sed -n 's/^SPK_TYPE(\(SPK_[A-Z0-9]*\), [a-z0-9]*, SPK_USE_\(VALUES\|FACTORS\),.*/\1/p' src/type/types.def); do
     grep -rqw "$type" rust/sparsek/src || fail "the type is not among those of Rust, Dtype" "$type"
 done
+while read -r _ type number; do
+    grep -qE "\bSPK_$type = $number\b" include/sparsek/core.h || fail "device programs number a type as sparsek/core.h does not" "#define $type $number"
+done < <(grep -E "^#define ($types) [0-9]+$" src/backend/cuda/device/common/problem.cuh)
 # What is true of a kind of device is a fact of its backend, src/backend/backend.h; a tunable is looked up by its name in one place, its owner's.
 found=$(grep -rnE "(==|!=) *(SPK_BACKEND_[A-Z]+|&spk_backend_[a-z]+)\\b|case SPK_BACKEND_" src cli prover --include='*.[ch]' | grep -vE '^src/(backend/[a-z]+|registry)/' || true)
 [ -z "$found" ] || fail "a kind of device is told by the facts of its backend, not by its name" "$found"

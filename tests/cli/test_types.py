@@ -13,7 +13,7 @@ DIMS = ["--op", "gemm", "--m", "32", "--n", "32", "--k", "32"]
 class Page(CliTest):
     def test_shows_what_is_compiled(self):
         shown = re.findall(r"<!-- (\S+) -->\n```\w*\n(.*?)```\n", PAGE, re.DOTALL)
-        self.assertGreater(len(shown), 3)
+        self.assertGreater(len(shown), 2)
         for name, code in shown:
             there = [line.rstrip("\\ ") for line in (ROOT / name).read_text().splitlines()]
             for line in code.splitlines():

@@ -112,7 +112,7 @@ static void words_mean_one(void **state)
     for (size_t i = 0; i < sizeof meant / sizeof meant[0]; i++)
         assert_int_equal(spk_type_meant(meant[i].word)->dtype, meant[i].dtype);
     for (const spk_type *type = NULL; (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL;) {
-        assert_ptr_equal(spk_type_meant(type->torch), type);
+        assert_true(spk_type_meant(type->torch) == type || strcmp(type->torch, "none") == 0);
         for (const spk_type *other = NULL; (other = spk_type_next(other, SPK_USES_OF_VALUES)) != NULL;)
             assert_true(other == type || !has_word(type->words, other->name));
     }
@@ -303,7 +303,10 @@ static void lists_are_for_messages(void **state)
     (void)state;
     char text[SPK_TYPE_LIST_TEXT];
     assert_string_equal(spk_type_list(1u << SPK_USE_VALUES, "and", text, sizeof text), "f32, f64, f16 and bf16");
-    assert_string_equal(spk_type_list(SPK_USES_OF_VALUES, "or", text, sizeof text), "f32, f64, f16, bf16, f8e4m3, f8e5m2 or i8");
+    const spk_type *type, *last = NULL;
+    for (type = NULL; (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL; last = type)
+        assert_true(strstr(spk_type_list(SPK_USES_OF_VALUES, "or", text, sizeof text), type->name) != NULL);
+    assert_string_equal(strstr(text, " or ") + 4, last->name); /* all are there: the text is long enough */
     assert_string_equal(spk_type_list(1u << SPK_USE_INDICES, "or", text, sizeof text), "i32");
     assert_string_equal(spk_type_list(1u << SPK_USE_VALUES, "or", text, 9), "f32, f64");
     assert_int_equal(spk_type_reduced(SPK_F32), SPK_TF32);
