@@ -14,7 +14,7 @@
 #include "cli/matrix/gen_mask.h"
 #include "cli/matrix/matrix.h"
 
-static const char about[] =
+static const char about_patterns[] =
     "Generates a block-sparse matrix, the same bits on every machine for one seed, with normally distributed values.\n"
     "Patterns; each stores round(density x blocks down x blocks across) blocks where its shape has room:\n\n"
     "  uniform      random blocks; rows differ by at most one block\n"
@@ -30,12 +30,12 @@ static const char about[] =
     "  elasticity   3-D linear elasticity by finite elements (hexahedra, one face clamped; 3x3 blocks, symmetric\n"
     "               positive definite), of --cells hexahedra\n"
     "  mask         which blocks of queries (--rows) and keys (--cols) attention keeps, without values: of --heads lists one\n"
-    "               below the other. Its --shape is causal; window; sinks (the first keys and a window); documents (packed\n"
-    "               sequences of --tokens 100-8000 each); strided (a window and every so-many-th key); random (--density of\n"
-    "               each row); selected (so many blocks of each row); video (--cells frames x lines x columns, a box about\n"
-    "               each token); nsa (sinks, a window, selected blocks)\n\n"
-    "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
-    "--pattern-only), .npy (dense).";
+    "               below the other, of a --shape\n\n"
+    "Shapes of masks; a query's own key is the last one so far:\n\n";
+
+static const char about_files[] = "\n"
+                                  "The ending of FILE says the format: .safetensors (BSR), .mtx (coordinate), .smtx (positions only, with\n"
+                                  "--pattern-only), .npy (dense).";
 
 enum { NO_POISSON = -2 };
 
@@ -56,8 +56,8 @@ typedef struct gen_flags {
 static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
 {
     *f = (gen_flags){.rows = -1, .cols = -1, .m = -1, .k = -1, .density = -1, .poisson = NO_POISSON, .seed = 1};
-    args_option of_masks[GEN_MASK_OPTIONS];
-    gen_mask_options(of_masks, &f->mask);
+    args_option of_masks[GEN_MASK_MOST];
+    const int mask_options = gen_mask_options(of_masks, &f->mask);
     const args_option options[] = {
         {"out", 'o', ARGS_MATRIX, &f->out, "FILE", 0, 0, "the file to write; '-': standard output"},
         {"format", 0, ARGS_CHOICE, &app->format, MATRIX_FORMATS, 0, 0, "FILE's format (default: by its ending); needed where FILE is '-'"},
@@ -80,9 +80,14 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
         {"tensor", 0, ARGS_TEXT, &f->tensor, "NAME", 0, 0, ".safetensors: name to write under (default: matrix)"},
     };
     args_add(a, "Matrix", options, (int)(sizeof(options) / sizeof(*options)));
-    args_add(a, "Mask", of_masks, GEN_MASK_OPTIONS);
+    args_add(a, "Mask", of_masks, mask_options);
     cli_common_options(a, app, 0);
+    char *shapes = gen_mask_about(), *about = cli_format("%s%s%s", about_patterns, shapes, about_files);
+    a->about = about;
     int code = cli_parse(a, argc, argv);
+    free(shapes);
+    free(about);
+    a->about = NULL;
     if (code != ARGS_GO)
         return code;
     if (!f->out)
@@ -93,7 +98,7 @@ static int parse(cli *app, gen_flags *f, args *a, int argc, char **argv)
     return code ? code : ARGS_GO;
 }
 
-static int options_of_mask(const cli *app, const gen_flags *f, int64_t rows, int64_t cols, spk_generate *o)
+static int options_of_mask(const cli *app, gen_flags *f, int64_t rows, int64_t cols, spk_generate *o)
 {
     const args_cells c = f->cells;
     if (f->young > 0 || f->poisson != NO_POISSON || f->experts)
@@ -107,7 +112,7 @@ static int options_of_mask(const cli *app, const gen_flags *f, int64_t rows, int
     o->cols = c.x ? o->rows : cols >= 0 ? cols : o->rows;
     o->block_rows = f->block.rows ? f->block.rows : 64;
     o->block_cols = f->block.cols ? f->block.cols : 64;
-    return gen_mask_take(app, &f->mask, c, f->tokens, f->density, o);
+    return gen_mask_take(app, &f->mask, (mask_shared){c, f->tokens, f->density}, o, &f->token_list);
 }
 
 static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_generate *o)
@@ -116,7 +121,7 @@ static int options_of(const cli *app, gen_flags *f, const char *pattern, spk_gen
     if (!o->generator) {
         const char *near = args_nearest_pattern(pattern);
         const spk_mask_shape shape = spk_mask_shape_from_name(pattern);
-        if (shape && shape != SPK_MASK_RANDOM)
+        if (shape && strcmp(pattern, "random") != 0) /* that is near a pattern's name, too */
             return cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; it is a shape of masks: 'sparsek gen mask --shape %s'", pattern,
                             pattern);
         return near ? cli_fail(app, EXIT_USAGE, "no pattern is called '%s'; did you mean %s?", pattern, near)
@@ -181,12 +186,8 @@ static int finish(cli *app, const gen_flags *f, const spk_generate *o, const spk
 
 int cmd_gen(cli *app, int argc, char **argv)
 {
-    args a = {.command = "gen",
-              .synopsis = "PATTERN -o FILE [options]",
-              .about = about,
-              .min_operands = 1,
-              .max_operands = 1,
-              .operand_names = "a PATTERN"};
+    args a = {
+        .command = "gen", .synopsis = "PATTERN -o FILE [options]", .min_operands = 1, .max_operands = 1, .operand_names = "a PATTERN"};
     a.often = "out rows cols block density seed dtype";
     a.operand_kind = ARGS_PATTERN;
     a.examples = "sparsek gen uniform --rows 4096 --cols 4096 --block 64x32 --density 10% -o a.safetensors\n"

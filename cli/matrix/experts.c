@@ -21,14 +21,14 @@ static bool read_number(const char **text, int64_t *out)
     return value <= MOST;
 }
 
-static bool read_range(const char *text, spk_generate *o)
+bool experts_read_range(const char *text, int64_t *least, int64_t *most)
 {
-    if (!read_number(&text, &o->tokens_least) || *text++ != '-' || !read_number(&text, &o->tokens_most))
+    if (!read_number(&text, least) || *text++ != '-' || !read_number(&text, most))
         return false;
-    return *text == '\0' && o->tokens_least <= o->tokens_most && o->tokens_most > 0;
+    return *text == '\0' && *least <= *most && *most > 0;
 }
 
-static int64_t *read_list(const char *text, int64_t *count)
+int64_t *experts_read_list(const char *text, int64_t *count)
 {
     int64_t *list = cli_alloc(strlen(text) / 2 + 1, sizeof *list);
     *count = 0;
@@ -47,10 +47,10 @@ int experts_options(const cli *app, int64_t experts, const char *tokens, spk_gen
 {
     int64_t count = 0;
     o->experts = experts;
-    if (tokens == NULL || read_range(tokens, o))
+    if (tokens == NULL || experts_read_range(tokens, &o->tokens_least, &o->tokens_most))
         return EXIT_DONE;
     o->tokens_least = o->tokens_most = 0;
-    *list = read_list(tokens, &count);
+    *list = experts_read_list(tokens, &count);
     if (*list == NULL)
         return cli_fail(app, EXIT_USAGE, "--tokens: '%s' is neither a range like 16-256 nor a list like 16,200,31", tokens);
     if (experts > 0 && experts != count) {

@@ -19,6 +19,9 @@ extern "C" {
 #define SPK_SIZED_spk_problem_info sizeof(spk_problem_info)
 #define SPK_SIZED_spk_array_info sizeof(spk_array_info)
 #define SPK_SIZED_spk_generate sizeof(spk_generate)
+#define SPK_SIZED_spk_mask_shape_info sizeof(spk_mask_shape_info)
+#define SPK_SIZED_spk_mask_parameter_info sizeof(spk_mask_parameter_info)
+#define SPK_SIZED_spk_mask_desc sizeof(spk_mask_desc)
 
 /* ------------------------------------------------------------------------------------------------ operations as data */
 
@@ -211,18 +214,21 @@ typedef enum spk_generator {
     SPK_GEN_MASK = 11       /* which blocks of queries and keys attention keeps, without values: see mask */
 } spk_generator;
 
-/* Masks of attention. Query i stands beside key i + keys - queries, so that the last ones stand beside each other; "so far" is up to the
- * key beside, unless all_keys is set. A block is kept where any of its pairs is: what is finer, causal and windows of the run say. */
+/* Masks of attention. Query i stands beside key i + keys - queries, so that the last ones stand beside each other, or beside key i with
+ * top_left; "so far" is up to the key beside, unless all_keys or window_right is set. spk_matrix_generate keeps a block where any of its
+ * pairs is seen; spk_mask_create says which pairs these are. A version may have more shapes than have names here: see
+ * spk_mask_shape_get_info. */
 typedef enum spk_mask_shape {
     SPK_MASK_CAUSAL = 1,    /* all keys so far */
     SPK_MASK_WINDOW = 2,    /* `window` keys so far; all_keys: as many on the other side */
     SPK_MASK_SINKS = 3,     /* a window, and the first `sinks` keys */
-    SPK_MASK_DOCUMENTS = 4, /* packed sequences of random lengths tokens_least .. tokens_most, each of which sees itself so far */
+    SPK_MASK_DOCUMENTS = 4, /* packed sequences of random lengths, or of `lengths`, each of which sees itself so far */
     SPK_MASK_STRIDED = 5,   /* a window, and every key number stride - 1, 2 stride - 1, .. (Child et al. 2019, arXiv:1904.10509) */
     SPK_MASK_RANDOM = 6,    /* of each block row the share `density` of the blocks so far, at random */
     SPK_MASK_SELECTED = 7,  /* of each block row `selected` blocks so far, at random, as if a model had chosen the best */
     SPK_MASK_VIDEO = 8, /* tokens are cells_x frames of cells_y lines of cells_z: those in a box of window_x, _y and _z about the own one */
-    SPK_MASK_NSA = 9    /* sinks, a window, and `selected` blocks of the rest (native sparse attention, mixture of block attention) */
+    SPK_MASK_NSA = 9,   /* sinks, a window, and `selected` blocks of the rest (native sparse attention, mixture of block attention) */
+    SPK_MASK_PREFIX = 10 /* the first `prefix` keys, which all queries see, and all keys so far */
 } spk_mask_shape;
 
 /* Which matrix or mask spk_matrix_generate makes. */
@@ -249,6 +255,12 @@ typedef struct spk_generate {
     int64_t stride;                       /* 0: a 16th of the keys */
     int64_t selected;                     /* blocks; 0: 16 */
     int64_t window_x, window_y, window_z; /* video; 0: a third of the frames, lines and columns */
+    int64_t window_right;   /* windows and sinks: no key is seen that is so many or more behind the one beside; 0: see all_keys */
+    int64_t prefix;         /* keys */
+    const int64_t *lengths; /* documents: of each, the sum being `cols`; NULL: at random */
+    int64_t length_count;
+    int top_left; /* 1: query i stands beside key i, however many there are */
+    int reserved;
 } spk_generate;
 
 /* A BSR matrix with normally distributed values (elasticity: the stiffness matrix with one face clamped, symmetric positive
@@ -259,8 +271,68 @@ SPK_API spk_status spk_matrix_generate(spk_context *context, const spk_generate 
 /* Name of a generator ("uniform", "power-law", ...), NULL if unknown; 0 for an unknown name. */
 SPK_API const char *spk_generator_name(spk_generator generator);
 SPK_API spk_generator spk_generator_from_name(const char *name);
+
+/* ------------------------------------------------------------------------------------------------ masks of attention */
+
 SPK_API const char *spk_mask_shape_name(spk_mask_shape shape);
 SPK_API spk_mask_shape spk_mask_shape_from_name(const char *name);
+
+/* A row of the table of shapes. Strings are static. */
+typedef struct spk_mask_shape_info {
+    size_t struct_size;
+    const char *name;    /* "window" */
+    const char *help;    /* what a query sees, in a few words; options of command lines stand as --window */
+    int is_random;       /* 1: `seed` changes what is seen */
+    int parameter_count; /* what the shape takes, beside sizes, block, seed and dtype */
+} spk_mask_shape_info;
+
+/* What a parameter is, and with that the type of its first member in spk_generate. */
+typedef enum spk_mask_value {
+    SPK_MASK_VALUE_COUNT = 1, /* int64_t */
+    SPK_MASK_VALUE_SHARE = 2, /* double */
+    SPK_MASK_VALUE_FLAG = 3,  /* int */
+    SPK_MASK_VALUE_CELLS = 4, /* three of int64_t: frames, lines, columns */
+    SPK_MASK_VALUE_RANGE = 5, /* two of int64_t: the least and the largest */
+    SPK_MASK_VALUE_LIST = 6   /* a pointer to numbers of int64_t, and behind it how many there are */
+} spk_mask_value;
+
+/* What a shape may be told. */
+typedef struct spk_mask_parameter_info {
+    size_t struct_size;
+    const char *name;    /* what command lines call it: "window-right". Two shapes may have different ones of one name, not one shape */
+    size_t offset;       /* of the member in spk_generate */
+    const char *usual;   /* the default in words, "an 8th of the keys"; NULL: it must be given */
+    const char *help;    /* in a few words */
+    int64_t least, most; /* of each number, if it is given */
+    spk_mask_value value;
+    int reserved;
+} spk_mask_parameter_info;
+
+/* The shapes are numbered from 1 on; SPK_ERR_ARGUMENT behind the last one. index in [0, parameter_count). */
+SPK_API spk_status spk_mask_shape_get_info(spk_mask_shape shape, spk_mask_shape_info *info);
+SPK_API spk_status spk_mask_shape_get_parameter(spk_mask_shape shape, int index, spk_mask_parameter_info *info);
+
+/* A mask: blocks of keys for each block of queries, and which pairs of those are seen. */
+typedef struct spk_mask spk_mask;
+
+/* The arrays of a mask, as an spk_pattern and spk_attention_args take them. Lists of several heads stand one below the other. */
+typedef struct spk_mask_desc {
+    size_t struct_size;
+    int64_t grid_rows, blocks;  /* block rows of all lists; blocks that are seen */
+    int64_t tiles, tile_words;  /* no two are alike; words of 32 bits in a tile */
+    const int64_t *row_offsets; /* grid_rows + 1 */
+    const int64_t *col_indices; /* blocks, increasing within a block row */
+    const void *tile_numbers;   /* int32_t, blocks: -1: all pairs are seen, t: those of tile t; NULL with tiles 0 */
+    const void *tile_bits;      /* 32-bit words, tiles * tile_words: see spk_attention; what is beyond the edges is 0 */
+} spk_mask_desc;
+
+/* The mask that options.mask says; options.generator and dtype are not looked at. context may be NULL: memory is the system's then, and
+ * spk_last_error(NULL) has the message of a failure. */
+SPK_API spk_status spk_mask_create(spk_context *context, const spk_generate *options, spk_mask **mask);
+SPK_API void spk_mask_destroy(spk_mask **mask);
+
+/* Borrowed pointers, valid as long as the mask. */
+SPK_API spk_status spk_mask_view(const spk_mask *mask, spk_mask_desc *desc);
 
 /* Fills count elements, aligned as their dtype, with standard normal numbers, the same on every machine for one seed. */
 SPK_API spk_status spk_fill_random(spk_context *context, spk_dtype dtype, int64_t count, uint64_t seed, void *out);

@@ -4,8 +4,8 @@
  * Conventions
  * - Every function that can fail returns spk_status; outputs are written only on success. spk_last_error() gives the
  *   message with the offending argument, value and limit. Nothing in the library prints or aborts.
- * - Handles (spk_context, spk_pattern, spk_plan, spk_matrix, spk_report) are opaque. create/destroy own; destroy takes
- *   the address of the handle, accepts NULL and clears it. Destroy patterns, plans, matrices and reports before their context.
+ * - Handles (spk_context, spk_pattern, spk_plan, spk_matrix, spk_report, spk_mask) are opaque. create/destroy own; destroy takes
+ *   the address of the handle, accepts NULL and clears it. Destroy patterns, plans, matrices, masks and reports before their context.
  * - Option structs begin with struct_size; initialise them with SPK_SIZED(type) so that they may grow. All-zero is the
  *   default of every other field. A struct_size that no version of the struct has had, as it is no multiple of 8 or less than 16,
  *   is refused. `reserved` must be 0.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -11,9 +11,10 @@ from torch import Tensor
 from torch.utils import _pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
-from . import _flex, _mask_shapes
+from . import _C, _flex, _mask_shapes
 from ._band import Side, band_of
 from ._bsr import _pair, in_line, indices_of, plain_numbers, tuples
+from ._mask_shapes import MOST_KEYS
 from ._numbers import BOTTOM_RIGHT, CAUSAL, Diagonal
 from ._ops import is_compiling, is_recorded, is_tracing, transforming
 
@@ -94,8 +95,8 @@ class BlockMask:
             assert numbers is not None and bits is not None
             if numbers.dim() != 1 or numbers.shape[0] != self.nnzb:
                 raise ValueError(f"tile_numbers: its shape is {list(numbers.shape)}; {self.nnzb} blocks have one each")
-            if bits.dim() != 3 or bits.shape[0] == 0 or bits.shape[1] != self.block[0] or bits.shape[2] != _mask_shapes.words(self.block[1]):
-                wanted = f"[tiles, {self.block[0]}, {_mask_shapes.words(self.block[1])}], with at least one tile"
+            if bits.dim() != 3 or bits.shape[0] == 0 or bits.shape[1] != self.block[0] or bits.shape[2] != _mask_shapes.words_of(self.block[1]):
+                wanted = f"[tiles, {self.block[0]}, {_mask_shapes.words_of(self.block[1])}], with at least one tile"
                 raise ValueError(f"tile_bits: its shape is {list(bits.shape)}; blocks of {self.block[0]} x {self.block[1]} want {wanted}")
         self.tile_numbers, self.tile_bits = numbers, bits
 
@@ -130,10 +131,10 @@ class BlockMask:
         partial = stored & hidden.any(-1).any(-1)
         heads, batch = mask.shape[-3] if mask.dim() > 2 else 1, mask.shape[0] if mask.dim() == 4 else 1
         sizes = _mask_shapes.Sizes(rows, keys, high, wide)
-        return cls._of_tiles(_mask_shapes.Tiled(stored, partial, _mask_shapes.packed(seen[partial])), sizes, heads, batch, None)
+        return cls._of_tiles(_mask_shapes.Tiled(stored, partial, _mask_shapes.packed(seen[partial])), sizes, heads, batch)
 
     @classmethod
-    def _of_tiles(cls, tiled: _mask_shapes.Tiled, sizes: _mask_shapes.Sizes, heads: int, batch: int, device: Any) -> BlockMask:
+    def _of_tiles(cls, tiled: _mask_shapes.Tiled, sizes: _mask_shapes.Sizes, heads: int, batch: int) -> BlockMask:
         """Blocks alike have the same tile."""
         offsets, columns = indices_of(tiled.stored)
         made = cls(offsets, columns, (sizes.high, sizes.wide), (sizes.rows, sizes.keys), heads, batch)
@@ -142,7 +143,7 @@ class BlockMask:
             numbers = torch.full_like(columns, -1)
             numbers[tiled.partial[tiled.stored]] = which.to(torch.int32)
             made._take_tiles(numbers, bits)
-        return made if device is None else _made([part.to(device, non_blocking=True) for part in _parts(made)], _facts(made))
+        return made
 
     @classmethod
     def causal(
@@ -174,7 +175,8 @@ class BlockMask:
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         left, right, first, flags = band_of(causal, window, sinks, diagonal, unclear, 0)
-        return _shaped(cls, _mask_shapes.band, sizes, device, left, 1 if flags & CAUSAL else right, first, _shift(sizes, flags))
+        words = {"window": left or MOST_KEYS, "window_right": 1 if flags & CAUSAL else right or MOST_KEYS, "top_left": not flags & BOTTOM_RIGHT}
+        return _shaped(sizes, "sinks" if first else "window", device, words | ({"sinks": first} if first else {}))
 
     @classmethod
     def documents(cls, lengths: Iterable[int] | Tensor, block: int | tuple[int, int] = 128, *, causal: bool = False, device: Any = None) -> BlockMask:
@@ -185,7 +187,7 @@ class BlockMask:
             _stay_outside("sa.BlockMask.documents, of a tensor of lengths")
         counts = [_count("lengths", length, 0) for length in (lengths.tolist() if isinstance(lengths, Tensor) else lengths)]
         sizes = _sizes(sum(counts), sum(counts), block)
-        return _shaped(cls, _mask_shapes.documents, sizes, device, tuple(counts), causal)
+        return _shaped(sizes, "documents", device, {"lengths": tuple(counts), "all_keys": not causal})
 
     @classmethod
     def prefix(
@@ -196,7 +198,7 @@ class BlockMask:
         count = min(_count("prefix", prefix, 0), sizes.keys)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         *_, flags = band_of(True, None, 0, diagonal, unclear, 0)
-        return _shaped(cls, _mask_shapes.prefix, sizes, device, count, _shift(sizes, flags))
+        return _shaped(sizes, "prefix", device, {"prefix": count, "top_left": not flags & BOTTOM_RIGHT})
 
     @classmethod
     def strided(
@@ -217,7 +219,13 @@ class BlockMask:
         sizes = _sizes(queries, queries if keys is None else keys, block)
         unclear = f"{sizes.rows} queries and {sizes.keys} keys" if sizes.rows != sizes.keys else ""
         *_, flags = band_of(causal, _count("local", local, 1), 0, diagonal, unclear, 0)
-        return _shaped(cls, _mask_shapes.strided, sizes, device, _count("stride", stride, 1), local, bool(flags & CAUSAL), _shift(sizes, flags))
+        words = {
+            "stride": min(_count("stride", stride, 1), MOST_KEYS),
+            "window": min(local, MOST_KEYS),
+            "all_keys": not flags & CAUSAL,
+            "top_left": not flags & BOTTOM_RIGHT,
+        }
+        return _shaped(sizes, "strided", device, words)
 
     @classmethod
     def video(cls, frames: int, height: int, width: int, window: tuple[int, int, int], block: int | tuple[int, int] = 128, *, device: Any = None) -> BlockMask:
@@ -229,7 +237,41 @@ class BlockMask:
             raise ValueError(f"window: must be (frames, lines, columns), not {window!r}")
         reach = tuple(min(_count("window", of, 1), most) for of, most in zip(window, size, strict=True))
         sizes = _sizes(size[0] * size[1] * size[2], size[0] * size[1] * size[2], block)
-        return _shaped(cls, _mask_shapes.video, sizes, device, size, reach)
+        return _shaped(sizes, "video", device, {"cells": size, "window": reach})
+
+    @classmethod
+    def shaped(
+        cls, shape: str, queries: int, block: int | tuple[int, int] = 128, keys: int | None = None, *, seed: int = 0, device: Any = None, **words: Any
+    ) -> BlockMask:
+        """A shape of the library's table by its name: shapes() lists them with their words, which are the options of `sparsek gen mask`. Some draw
+        blocks at random, by the seed: "nsa", 4096, 64, window=512, sinks=64, selected=16, heads=8. A query sees no key behind the one beside it,
+        unless the shape says otherwise or all_keys is True. The last query stands beside the last key; top_left=True: the first beside the first.
+        """
+        known = _mask_shapes.SHAPES.get(shape) if isinstance(shape, str) else None
+        if known is None:
+            raise ValueError(f"shape: must be one of {', '.join(_mask_shapes.SHAPES)}, not {shape!r}")
+        sizes = _sizes(queries, queries if keys is None else keys, block)
+        for name in words:
+            if name not in known.parameters:
+                raise ValueError(f"{name}: shape {shape!r} takes {', '.join(known.parameters)}")
+        given = {}
+        for name, parameter in known.parameters.items():
+            if name in words:
+                given[name] = _word(parameter, words[name])
+            elif parameter.usual is None:
+                raise ValueError(f"{name}: shape {shape!r} needs it: {parameter.help}")
+            elif parameter.value == _mask_shapes.SHARE:
+                given[name] = float(parameter.usual)
+        return _shaped(sizes, shape, device, given, _count("seed", seed, 0))
+
+    @staticmethod
+    def shapes() -> dict[str, dict[str, str]]:
+        """What `shaped` takes: of each shape "help", what a query sees, and its words, with what they mean and what is usual."""
+        told = {}
+        for name, shape in _mask_shapes.SHAPES.items():
+            words = {of.name: f"{of.help} ({'needed' if of.usual is None else f'default: {of.usual}'})" for of in shape.parameters.values()}
+            told[name] = {"help": shape.help, **words}
+        return told
 
     @classmethod
     def from_scores(cls, scores: Tensor, top_k: int, block: int | tuple[int, int], *, shape: tuple[int, int] | None = None) -> BlockMask:
@@ -282,7 +324,7 @@ class BlockMask:
                 counts[i], alone[i] = wanted, given is None
         flex = flex._replace(partial=flex.partial.expand(*counts, -1, -1), full=flex.full.expand(*counts, -1, -1))
         tiled = _mask_shapes.evaluate(flex.sizes, flex.partial | flex.full, flex.full, lambda at: _flex.pairs(flex, at))
-        made = cls._of_tiles(tiled, flex.sizes, counts[1], counts[0], None)
+        made = cls._of_tiles(tiled, flex.sizes, counts[1], counts[0])
         made.alone = (alone[0], alone[1])
         return made
 
@@ -339,7 +381,7 @@ class BlockMask:
         def seen(at: Tensor) -> Tensor:
             return how(*(mask._pairs_of(state[tuple(at.T)]) for mask, state in zip((self, other), states, strict=True)))  # type: ignore[no-any-return]
 
-        made = self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch, None)
+        made = self._of_tiles(_mask_shapes.evaluate(sizes, some, whole, seen), sizes, heads, batch)
         made.alone = (self.alone[0] or other.alone[0], self.alone[1] or other.alone[1])
         return made
 
@@ -447,27 +489,60 @@ def _sizes(queries: Any, keys: Any, block: Any) -> _mask_shapes.Sizes:
     return _mask_shapes.Sizes(_count("queries", queries, 0), _count("keys", keys, 0), *_pair(block))
 
 
-def _known(numbers: Any) -> Any:
-    """Whole numbers, also in tuples. What is compiled holds for these only."""
-    return tuple(map(_known, numbers)) if isinstance(numbers, tuple) else operator.index(numbers)
+def _word(parameter: _mask_shapes.Parameter, given: Any) -> Any:
+    """A value of a parameter, checked."""
+    name = parameter.name
+    if parameter.value == _mask_shapes.FLAG:
+        if type(given) is not bool:
+            raise TypeError(f"{name}: must be True or False, not {given!r}")
+        return given
+    if parameter.value == _mask_shapes.SHARE:
+        if not isinstance(given, (int, float)) or not parameter.least <= given <= parameter.most:
+            raise ValueError(f"{name}: must be from {parameter.least} to {parameter.most}, not {given!r}")
+        return float(given)
+    if parameter.value == _mask_shapes.COUNT:
+        return _count(name, given, parameter.least)
+    wanted = {_mask_shapes.CELLS: 3, _mask_shapes.RANGE: 2}.get(parameter.value)
+    if not isinstance(given, (tuple, list)) or len(given) != (wanted or len(given)):
+        raise ValueError(f"{name}: must be {wanted or 'a list of'} whole numbers, not {given!r}")
+    return tuple(_count(name, number, parameter.least) for number in given)
 
 
-def _shaped(cls: type[BlockMask], make: Callable[..., _mask_shapes.Tiled], sizes: _mask_shapes.Sizes, device: Any, *words: Any) -> BlockMask:
-    """By a function of _mask_shapes, from numbers alone. What is compiled or exported has the mask's tensors as constants."""
-    if not is_compiling():
-        return cls._of_tiles(make(sizes, *words), sizes, 1, 1, _device(device))
-    rows, keys, high, wide = _known(sizes)
-    return _made(_constant(make, device, (rows, keys, high, wide), *_known(words)), ((high, wide), (rows, keys), 1, 1, False, (False, False)))
+def _known(value: Any) -> Any:
+    """Plain numbers, also in tuples. What is compiled holds for these only."""
+    if isinstance(value, tuple):
+        return tuple(map(_known, value))
+    return value if isinstance(value, (str, float, bool)) else operator.index(value)
+
+
+def _shaped(sizes: _mask_shapes.Sizes, shape: str, device: Any, words: dict[str, Any], seed: int = 0) -> BlockMask:
+    """From numbers alone. What is compiled or exported has the mask's tensors as constants. The library is called in this function, and in
+    none that it calls: torch.compile, which looks at each, would warn of what it does not know.
+    """
+    rows, keys, high, wide = _known(tuple(sizes))
+    of, given = (rows, keys, high, wide), tuple((name, _known(value)) for name, value in words.items())
+    heads = _known(words.get("heads", 1))
+    if is_compiling():
+        return _made(_constant(device, of, heads, shape, _known(seed), given), ((high, wide), (rows, keys), heads, 1, False, (False, False)))
+    made = _listed(of, heads, _C.make_mask(shape, *of, seed, dict(given), _mask_shapes.INTEGERS))
+    return _made([part.to(_device(device), non_blocking=True) for part in _parts(made)], _facts(made))
+
+
+def _listed(of: tuple[int, int, int, int], heads: int, arrays: tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, int]) -> BlockMask:
+    offsets, columns, numbers, bits, tiles = arrays
+    columns = torch.empty(0, dtype=torch.int32, device="cpu") if columns is None else columns
+    bits = None if bits is None else bits.view(tiles, of[2], _mask_shapes.words_of(of[3]))
+    return BlockMask(offsets, columns, of[2:], of[:2], heads, 1, numbers, bits)
 
 
 def _device(given: Any) -> Any:
     return torch.get_default_device() if given is None else given
 
 
-def _constant(make: Callable[..., _mask_shapes.Tiled], device: Any, of: tuple[int, int, int, int], *words: Any) -> list[Tensor]:
-    sizes = _mask_shapes.Sizes(*of)
+def _constant(device: Any, of: tuple[int, int, int, int], heads: int, shape: str, seed: int, words: tuple[tuple[str, Any], ...]) -> list[Tensor]:
     with _disable_current_modes():  # those of torch.export would see no numbers
-        return _parts(BlockMask._of_tiles(make(sizes, *words), sizes, 1, 1, _device(device)))
+        made = _listed(of, heads, _C.make_mask(shape, *of, seed, dict(words), _mask_shapes.INTEGERS))
+        return [part.to(_device(device), non_blocking=True) for part in _parts(made)]
 
 
 _constant._dynamo_marked_constant = True  # type: ignore[attr-defined]  # as assume_constant_result, which imports all of Dynamo
@@ -480,11 +555,6 @@ def _stay_outside(what: str) -> None:
         torch._dynamo.graph_break(msg=why)
         if torch.compiler.is_exporting():
             raise ValueError(why)
-
-
-def _shift(sizes: _mask_shapes.Sizes, flags: int) -> int:
-    """The key beside query 0."""
-    return sizes.keys - sizes.rows if flags & BOTTOM_RIGHT else 0
 
 
 def _count(name: str, number: Any, least: int) -> int:

@@ -1,14 +1,19 @@
-"""Masks of common shapes: from a rule for pairs of a query and a key to stored blocks and tiles of bits, without a table of all pairs."""
+"""The library's table of shapes, whose masks follow from numbers and are made by it, on the CPU.
+
+What stays here is of tensors, which may lie on a GPU: blocks and tiles of a table of pairs, of FlexAttention's rules, of unions. So does
+BlockMask.from_scores: its lists are made where the scores are, and nobody waits for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-Rule = Callable[[Tensor, Tensor], Tensor]  # queries (int64), keys (int32), which broadcast; which pairs are seen
+from . import _C
 
 _MOST_PAIRS = 1 << 20  # that are looked at at once: caches hold them
 
@@ -32,14 +37,14 @@ class Tiled(NamedTuple):
     bits: Tensor
 
 
-def words(keys: int) -> int:
+def words_of(keys: int) -> int:
     """Of a line of a tile."""
     return (keys + 31) // 32
 
 
 def packed(tiles: Tensor) -> Tensor:
     """[tiles, queries, keys], bits as booleans, to [tiles, queries, words]."""
-    bits = torch.nn.functional.pad(tiles, (0, words(tiles.shape[-1]) * 32 - tiles.shape[-1])).unflatten(-1, (-1, 32))
+    bits = torch.nn.functional.pad(tiles, (0, words_of(tiles.shape[-1]) * 32 - tiles.shape[-1])).unflatten(-1, (-1, 32))
     return (bits.int() << torch.arange(32, dtype=torch.int32, device=tiles.device)).sum(-1, dtype=torch.int32)  # the 32nd bit is the sign
 
 
@@ -48,7 +53,7 @@ def unpacked(bits: Tensor, keys: int) -> Tensor:
 
 
 def _no_tiles(sizes: Sizes, device: Any) -> Tensor:
-    return torch.zeros(0, sizes.high, words(sizes.wide), dtype=torch.int32, device=device)
+    return torch.zeros(0, sizes.high, words_of(sizes.wide), dtype=torch.int32, device=device)
 
 
 def evaluate(sizes: Sizes, some: Tensor, whole: Tensor, seen: Callable[[Tensor], Tensor]) -> Tiled:
@@ -80,117 +85,31 @@ def pairs_at(sizes: Sizes, at: Tensor) -> tuple[Tensor, Tensor]:
     return queries.clamp(max=max(sizes.rows - 1, 0)), keys.clamp(max=max(sizes.keys - 1, 0))
 
 
-def by_rule(sizes: Sizes, some: Tensor, whole: Tensor, rule: Rule) -> Tiled:
-    def seen(at: Tensor) -> Tensor:
-        queries, keys = pairs_at(sizes, at)
-        return rule(queries, keys.int())
+class Parameter(NamedTuple):
+    """What a shape may be told, as the library has it."""
 
-    return evaluate(sizes, some, whole, seen)
-
-
-def _numbers(count: int) -> Tensor:
-    """Shapes are made on the CPU, whatever the default device is."""
-    return torch.arange(count, dtype=torch.int64, device="cpu")
+    name: str
+    value: int  # one of those below
+    help: str
+    usual: str | None  # the default in words; None: it must be given
+    least: int
+    most: int
 
 
-def _ends(of_each: Tensor, size: int) -> tuple[Tensor, Tensor]:
-    """The least and the largest of each `size` neighbours."""
-    missing = -of_each.shape[0] % size
-    padded = torch.cat([of_each, of_each[-1:].expand(missing)]).view(-1, size)
-    return padded.amin(1), padded.amax(1)
+COUNT, SHARE, FLAG, CELLS, RANGE, LIST = range(1, 7)  # spk_mask_value
 
 
-def intervals(sizes: Sizes, begin: Tensor, end: Tensor, first: int = 0) -> Tiled:
-    """Query i sees the keys [begin[i], end[i]), and of the first ones those below end[i]."""
-    if sizes.rows == 0 or sizes.keys == 0:
-        nothing = torch.zeros(sizes.grid, dtype=torch.bool, device="cpu")
-        return Tiled(nothing, nothing, _no_tiles(sizes, "cpu"))
-    begin, end = begin.int(), end.int()
-    begins, ends = _ends(begin, sizes.high), _ends(end, sizes.high)
-    left = _numbers(sizes.grid[1]) * sizes.wide
-    right = (left + sizes.wide).clamp(max=sizes.keys)
-    reached = left < ends[1][:, None]
-    some = reached & ((right > begins[0][:, None]) | (left < first))
-    certain = (left >= begins[1][:, None]) | (right <= first)
-    return by_rule(sizes, some, some & certain & (right <= ends[0][:, None]), lambda q, k: (k < end[q]) & ((k >= begin[q]) | (k < first)))
+class Shape(NamedTuple):
+    help: str
+    is_random: bool
+    parameters: dict[str, Parameter]
 
 
-def band(sizes: Sizes, left: int, right: int, first: int, shift: int) -> Tiled:
-    """As sa.attention's: key i + shift stands beside query i; left, right: 0 is no limit."""
-    beside = _numbers(sizes.rows) + shift
-    end = (beside + right if right else torch.full_like(beside, sizes.keys)).clamp(0, sizes.keys)
-    begin = (beside - left + 1 if left else torch.zeros_like(beside)).clamp(min=0)
-    return intervals(sizes, begin, end, first)
+SHAPES = {name: Shape(told, draws, {of[0]: Parameter(*of) for of in parameters}) for name, told, draws, parameters in _C.mask_shapes()}
+MOST_KEYS = 1 << 40  # for a window without an end
 
 
-def documents(sizes: Sizes, lengths: Iterable[int], causal: bool) -> Tiled:
-    counts = torch.tensor(list(lengths), dtype=torch.int64, device="cpu")
-    ends = counts.cumsum(0)
-    begin, end = (ends - counts).repeat_interleave(counts), ends.repeat_interleave(counts)
-    return intervals(sizes, begin, _numbers(sizes.rows) + 1 if causal else end)
-
-
-def prefix(sizes: Sizes, count: int, shift: int) -> Tiled:
-    end = (_numbers(sizes.rows) + shift + 1).clamp(count, sizes.keys)
-    return intervals(sizes, torch.zeros_like(end), end)
-
-
-def strided(sizes: Sizes, stride: int, local: int, causal: bool, shift: int) -> Tiled:
-    """The `local` nearest keys (on each side, where it is not causal), and the last of each `stride` keys."""
-
-    def rule(q: Tensor, k: Tensor) -> Tensor:
-        beside = (q + shift).int()
-        near = (k > beside - local) & (k < beside + local)
-        found = near | (k % stride == stride - 1)
-        return found & (k <= beside) if causal else found
-
-    if sizes.rows == 0 or sizes.keys == 0:
-        return intervals(sizes, _numbers(sizes.rows), _numbers(sizes.rows))
-    first, last = (end + shift for end in _ends(_numbers(sizes.rows), sizes.high))
-    left = _numbers(sizes.grid[1]) * sizes.wide
-    right = (left + sizes.wide).clamp(max=sizes.keys)
-    has_last = right // stride > left // stride
-    some = has_last | ((right > first[:, None] - local + 1) & (left < last[:, None] + local))
-    certain = (left > last[:, None] - local) & (right <= first[:, None] + local)
-    if causal:
-        some, certain = some & (left <= last[:, None]), certain & (right <= first[:, None] + 1)
-    return by_rule(sizes, some, some & certain, rule)
-
-
-def _reach(at: Tensor, window: int, size: int) -> tuple[Tensor, Tensor]:
-    """The places that one at `at` sees: `window` of them about it, shifted inwards at the ends."""
-    begin = (at - window // 2).clamp(max=size - window).clamp(min=0)
-    return begin, begin + window
-
-
-def video(sizes: Sizes, size: tuple[int, int, int], window: tuple[int, int, int]) -> Tiled:
-    """Tokens of frames of lines, in this order."""
-    _, height, width = size
-
-    def place(token: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        return token // (height * width), token // width % height, token % width
-
-    def rule(q: Tensor, k: Tensor) -> Tensor:
-        seen = torch.ones((), dtype=torch.bool, device="cpu")
-        for at, to, reach, most in zip(place(q.int()), place(k), window, size, strict=True):
-            begin, end = _reach(at, reach, most)
-            seen = seen & (to >= begin) & (to < end)
-        return seen
-
-    def spans(block: int) -> list[tuple[Tensor, Tensor]]:
-        """The first and the last frame, line and column of each block; all of them, where it goes beyond a frame, or a line."""
-        first = _numbers(-(-sizes.rows // block)) * block
-        ends = list(zip(place(first), place((first + block - 1).clamp(max=sizes.rows - 1)), strict=True))
-        for i in (1, 2):
-            same = torch.stack([a == b for a, b in ends[:i]]).all(0)
-            a, b = ends[i]
-            ends[i] = torch.where(same, a, 0), torch.where(same, b, size[i] - 1)
-        return ends
-
-    some = torch.ones(sizes.grid, dtype=torch.bool, device="cpu")
-    for (first, last), (left, right), reach, most in zip(spans(sizes.high), spans(sizes.wide), window, size, strict=True):
-        some &= (right >= _reach(first, reach, most)[0][:, None]) & (left < _reach(last, reach, most)[1][:, None])
-    return by_rule(sizes, some, torch.zeros_like(some), rule)
+INTEGERS = functools.partial(torch.frombuffer, dtype=torch.int32)  # of a bytearray, always on the CPU
 
 
 def picture(seen: Tensor, columns: int) -> str:

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "direct.h"
+#include "masks.h"
 #include "state.h"
 #include "types.h"
 
@@ -216,6 +217,8 @@ PyMethodDef methods[] = {
     {"limit_patterns", limit, METH_VARARGS, nullptr},
     {"cached_patterns", patterns, METH_NOARGS, nullptr},
     {"types", list_types, METH_NOARGS, nullptr},
+    {"mask_shapes", mask_shapes, METH_NOARGS, nullptr},
+    {"make_mask", make_mask, METH_VARARGS, nullptr},
     {"version", version, METH_NOARGS, nullptr},
     {"commit", commit, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

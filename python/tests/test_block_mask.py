@@ -1,6 +1,7 @@
 """Masks of common shapes, of scores and of FlexAttention; unions, intersections, stacks and pictures: beside their definitions on all pairs."""
 
 import itertools
+import random
 
 import pytest
 import torch
@@ -73,6 +74,73 @@ def test_video(size, window, block):
         seen &= (at >= begin) & (at < begin + reach)
     same(sa.BlockMask.video(*size, window, block), seen)
     assert (seen.sum(1) == seen.sum(1)[0]).all()
+
+
+def blocks_of(pairs, high, wide):
+    """Which blocks have a pair."""
+    rows, keys = pairs.shape
+    padded = torch.nn.functional.pad(pairs, (0, -keys % wide, 0, -rows % high))
+    return padded.unflatten(-1, (-1, wide)).unflatten(0, (-1, high)).any(-1).any(1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_shapes_by_name(seed):
+    """Random sizes, blocks and words beside definitions, in pairs; blocks at random are as many as they should be, and whole but for causality."""
+    numbers = random.Random(seed)
+
+    def upto(most):
+        return numbers.randint(1, most)
+
+    rows, keys, high, wide, heads, window, first = upto(150), upto(150), upto(64), upto(64), upto(2), upto(60), upto(50)
+    top_left, all_keys = numbers.random() < 0.5, numbers.random() < 0.5
+    beside, key = torch.arange(rows)[:, None] + (0 if top_left else keys - rows), torch.arange(keys)
+    so_far = (key <= beside) | all_keys
+    near = (key > beside - window) & (key < beside + window)
+
+    def made(shape, most_of=True, **words):
+        common = {"heads": heads, "top_left": top_left} | ({"all_keys": all_keys} if most_of else {})
+        return sa.BlockMask.shaped(shape, rows, (high, wide), keys, seed=seed, **common, **words)
+
+    same(made("causal"), so_far)
+    same(made("window", window=window), near & so_far)
+    same(made("sinks", window=window, sinks=first), (near | (key < first)) & so_far)
+    same(made("strided", window=window, stride=first), (near | (key % first == first - 1)) & so_far)
+    same(made("prefix", most_of=False, prefix=first), (key <= beside) | (key < first))
+    lengths = [min(first, keys), keys - min(first, keys)]
+    of = torch.arange(2).repeat_interleave(torch.tensor(lengths))
+    same(made("documents", lengths=lengths), (beside >= 0) & (beside < keys) & (of[beside.clamp(0, keys - 1)] == of) & so_far)
+
+    visible = blocks_of(so_far, high, wide)
+    kept = blocks_of((near | (key < first)) & so_far, high, wide)
+    for mask, sure, count in (
+        (made("selected", selected=3), torch.zeros_like(kept), 3),
+        (made("nsa", window=window, sinks=first, selected=2), kept, kept.sum(1) + 2),
+    ):
+        dense = mask.to_dense()[0]
+        reach = visible.flip(1).cummax(1).values.flip(1)  # blocks up to the last one that may be seen
+        assert torch.equal(dense.sum(-1), torch.minimum(torch.as_tensor(count), reach.sum(1)).expand_as(dense.sum(-1)))
+        assert dense[:, sure].all() and not dense[:, ~reach].any()
+        whole = dense.repeat_interleave(high, -2).repeat_interleave(wide, -1)[:, :rows, :keys]
+        assert not (mask.to_pairs()[0] & ~(whole & so_far)).any()
+
+
+def test_shares_at_random():
+    draws = [sa.BlockMask.shaped("random", 512, 16, density=0.2, heads=2, seed=seed).to_dense() for seed in (1, 1, 2)]
+    assert torch.equal(draws[0], draws[1]) and not torch.equal(draws[0], draws[2]) and not torch.equal(draws[0][0, 0], draws[0][0, 1])
+    assert torch.equal(draws[0].sum(-1)[0, 0], (torch.arange(1, 33) * 0.2 + 0.5).floor().clamp(min=1))
+
+
+def test_table_of_shapes():
+    """Every shape of the library can be made here, with what its row says must be given."""
+    given = {"prefix": {"prefix": 20}, "video": {"cells": (2, 5, 8)}}
+    told = sa.BlockMask.shapes()
+    assert {"sinks", "random", "selected", "nsa", "prefix"} < set(told) and all(words["help"] for words in told.values())
+    for shape in told:
+        mask = sa.BlockMask.shaped(shape, 80, 16, **given.get(shape, {}))
+        assert mask.nnzb > 0 and mask.shape == (80, 80)
+    assert told["window"]["window"] == "keys up to the one beside a query (default: an 8th of the keys)"
+    empty = sa.BlockMask.shaped("random", 80, 16, density=0.0)
+    assert empty.nnzb == 0 and not empty.to_pairs().any()
 
 
 def test_long_masks_are_small():
@@ -200,6 +268,15 @@ def test_picture():
         (lambda: sa.BlockMask.strided(10, 3, 0), "local: must be 1 or more"),
         (lambda: sa.BlockMask.video(0, 3, 3, (1, 1, 1)), "frames: must be 1 or more"),
         (lambda: sa.BlockMask.video(2, 3, 3, (1, 1)), "window: must be"),
+        (lambda: sa.BlockMask.shaped("round", 9), "shape: must be one of causal, window, .*, not 'round'"),
+        (lambda: sa.BlockMask.shaped("causal", 9, sinks=3), "sinks: shape 'causal' takes heads, all_keys, top_left"),
+        (lambda: sa.BlockMask.shaped("prefix", 9), "prefix: shape 'prefix' needs it: so many of the first keys"),
+        (lambda: sa.BlockMask.shaped("window", 9, window=0), "window: must be 1 or more"),
+        (lambda: sa.BlockMask.shaped("window", 9, window=1 << 41), "window = 2199023255552: the limit is"),
+        (lambda: sa.BlockMask.shaped("random", 9, density=2), "density: must be from 0 to 1"),
+        (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3)), "cells: must be 3 whole numbers"),
+        (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3, 3)), "rows = 9, cols = 9: of 3 frames of 3 x 3 both are 27"),
+        (lambda: sa.BlockMask.shaped("documents", 9, lengths=[4, 4]), "lengths: their sum is 8, but there are 9 keys"),
         (lambda: sa.BlockMask.from_scores(torch.randn(3, 4), 0, 16), "top_k: must be 1 or more"),
         (lambda: sa.BlockMask.from_scores(torch.randn(4), 1, 16), "scores: must be"),
         (lambda: sa.BlockMask.from_scores(torch.randn(3, 4), 1, 16, shape=(48, 80)), "shape: 48 x 80"),

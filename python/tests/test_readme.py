@@ -1,4 +1,4 @@
-"""The Python code of the README files, of docs/attention.md, docs/models.md, docs/tuning.md and docs/formats.md runs."""
+"""The Python code of the README files, of docs/attention.md, docs/models.md, docs/tuning.md, docs/formats.md and docs/adding-a-mask-shape.md runs."""
 
 import functools
 import importlib.util
@@ -39,6 +39,11 @@ def test_attention(monkeypatch):
     monkeypatch.setattr(_race, "PEERS", ("pytorch_sdpa", "flash_attention_4"))  # FlexAttention takes seconds to compile, which other tests spend
     names = run("docs/attention.md")
     assert names["step"].shape == (2, 1, 8, 64) and names["o"].shape == (1, 8, 1024, 64)
+
+
+def test_mask_shapes(capsys):
+    assert run("docs/adding-a-mask-shape.md")["mask"].nnzb == 3 * 3 + sum(range(4, 17))
+    assert "BlockMask(512 x 512" in capsys.readouterr().out
 
 
 def test_models():

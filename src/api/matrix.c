@@ -207,6 +207,8 @@ spk_status spk_matrix_generate(spk_context *context, const spk_generate *theirs,
     spk_generate options;
     int64_t missing = 0;
     SPK_TRY(spk_struct_read(&options, sizeof options, theirs, "spk_generate"));
+    if (options.reserved != 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "options.reserved = %d: it must be 0", options.reserved);
     SPK_TRY(spk_generate_matrix(&context->mem, &options, matrix, &missing));
     if (shortfall != NULL)
         *shortfall = missing;

@@ -28,7 +28,7 @@ FENCE = re.compile(r"^ {0,3}```(\S*)\n(.*?)^ {0,3}```$", re.M | re.S)
 COMMAND = re.compile(r"^\s*(?:\$ )?((?:build/release/)?sparsek [a-z]+(?![a-z:]).*)$")
 MEASURING = ("bench", "tune", "check", "regret")
 # Figures of other machines and days; what GitHub fills in; walks whose programs are not this one (tests/cli/readme.sh and tests/cli/test_toy.py run those).
-LEFT_OUT = re.compile(r"docs/(performance|upstream|log)/|docs/(performance|adding-a-kernel|adding-an-operation|adding-a-type)\.md|bench/|examples/|CHANGELOG|\.github/")
+LEFT_OUT = re.compile(r"docs/(performance|upstream|log)/|docs/(performance|adding-a-kernel|adding-an-operation|adding-a-type|adding-a-mask-shape)\.md|bench/|examples/|CHANGELOG|\.github/")
 LANGUAGES = ("", "sh", "console")
 
 # Fragments of C: the page, its number among the blocks of C, what is declared before, what comes after.
@@ -44,12 +44,12 @@ FRAGMENTS = [
 TESTED = {
     "c": {
         "README.md": "tests/cli/readme.sh", "docs/c.md": "tests/cli/readme.sh", "docs/attention.md": "tests/cli/readme.sh", "docs/adding-a-kernel.md": "tests/cli/readme.sh",
-        "docs/adding-an-operation.md": "tests/cli/test_toy.py", "docs/adding-a-type.md": "tests/cli/test_types.py",
+        "docs/adding-an-operation.md": "tests/cli/test_toy.py", "docs/adding-a-type.md": "tests/cli/test_types.py", "docs/adding-a-mask-shape.md": "tests/cli/test_masks.py",
     },
     "python": {
         "README.md": "python/tests/test_readme.py", "python/README.md": "python/tests/test_readme.py", "docs/attention.md": "python/tests/test_readme.py",
         "docs/formats.md": "python/tests/test_readme.py", "docs/distributed.md": "python/tests/test_distributed_engine.py", "docs/tuning.md": "python/tests/test_readme.py",
-        "docs/models.md": "python/tests/test_readme.py",
+        "docs/models.md": "python/tests/test_readme.py", "docs/adding-a-mask-shape.md": "python/tests/test_readme.py",
         "docs/upstream/*.md": "bench/gpu.sh",  # on a GPU: the program beside the note does the same
     },
     "rust": {"README.md": "rust/tests/pages.py", "docs/attention.md": "rust/tests/pages.py", "rust/*/README.md": "rust/tests/outside"},

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "matrix/mask.h"
 #include "test_generate.h"
 
 static bool kept(const spk_matrix *m, int64_t row, int64_t column)
@@ -30,21 +31,78 @@ static bool within(int64_t at, int64_t other, int64_t width, int64_t all)
     return other >= start && other < start + width;
 }
 
-/* The definition, of a pair; documents and random ones have none. */
+/* The definition, of a pair; documents of random lengths and random blocks have none. */
 static bool sees(const spk_generate *o, int64_t query, int64_t key)
 {
-    const int64_t beside = query + o->cols - o->rows;
-    const bool near = key > beside - o->window && key < beside + o->window;
+    const int64_t beside = query + (o->top_left ? 0 : o->cols - o->rows);
+    const bool all = o->all_keys && !o->window_right,
+               near = key > beside - o->window && key < beside + (o->window_right ? o->window_right : o->window);
     if (o->mask == SPK_MASK_VIDEO) {
         const int64_t area = o->cells_y * o->cells_z;
         return within(query / area, key / area, o->window_x, o->cells_x) &&
                within(query / o->cells_z % o->cells_y, key / o->cells_z % o->cells_y, o->window_y, o->cells_y) &&
                within(query % o->cells_z, key % o->cells_z, o->window_z, o->cells_z);
     }
-    if (!o->all_keys && key > beside)
+    if (o->mask == SPK_MASK_PREFIX)
+        return key <= beside || key < o->prefix;
+    if (!all && key > beside + (o->window_right ? o->window_right - 1 : 0))
         return false;
+    int64_t begin = 0, document = 0;
+    if (o->mask == SPK_MASK_DOCUMENTS) {
+        while (document < o->length_count && begin + o->lengths[document] <= beside)
+            begin += o->lengths[document++];
+        return beside >= 0 && document < o->length_count && key >= begin && key < begin + o->lengths[document];
+    }
     return o->mask == SPK_MASK_CAUSAL || (o->mask == SPK_MASK_WINDOW && near) || (o->mask == SPK_MASK_SINKS && (near || key < o->sinks)) ||
            (o->mask == SPK_MASK_STRIDED && (near || key % o->stride == o->stride - 1));
+}
+
+/* Whether a pair of a block is seen, by its tile. */
+static bool bit(const spk_mask *mask, int64_t block, int64_t query, int64_t key)
+{
+    const int32_t tile = mask->tile_numbers[block];
+    return tile < 0 || mask->tile_bits[(tile * mask->tile_words) + query * mask->words + key / 32] >> key % 32 & 1;
+}
+
+static bool is_defined(const spk_generate *o)
+{
+    return !spk_mask_shape_of(o->mask)->is_random || o->length_count > 0;
+}
+
+/* A block of a mask: its pairs are those of the definition; a tile where some are not seen, none beyond the edges. */
+static void check_block(const spk_generate *o, const spk_mask *mask, int64_t row, int64_t at)
+{
+    const int64_t top = row % mask->block_rows_of_list * o->block_rows, left = mask->col_indices[at] * o->block_cols;
+    bool some = false, all = true;
+    for (int64_t q = 0; q < o->block_rows; q++)
+        for (int64_t k = 0; k < o->block_cols; k++) {
+            const bool there = top + q < o->rows && left + k < o->cols, set = bit(mask, at, q, k);
+            if (there ? is_defined(o) && set != sees(o, top + q, left + k) : set && mask->tile_numbers[at] >= 0)
+                fail_msg("%s: query %d, key %d: %d", spk_mask_shape_name(o->mask), (int)(top + q), (int)(left + k), set);
+            some = some || (there && set);
+            all = all && (!there || set);
+        }
+    assert_true(some && all == (mask->tile_numbers[at] < 0));
+}
+
+/* A mask has the blocks of the matrix, and no tile twice. */
+static void check_pairs(const spk_generate *o, const spk_matrix *m)
+{
+    spk_mask *mask = NULL;
+    const bool usual = o->mask == SPK_MASK_VIDEO ? !o->window_x : !o->window; /* `sees` knows no defaults */
+    assert_int_equal(spk_mask_make(&spk_mem_system, o, true, &mask), SPK_OK);
+    assert_int_equal(mask->blocks, m->nnz);
+    assert_int_equal(mask->grid_rows, spk_matrix_grid_rows(m));
+    assert_memory_equal(mask->row_offsets, m->row_offsets, (size_t)(mask->grid_rows + 1) * sizeof(int64_t));
+    assert_memory_equal(mask->col_indices, m->col_indices, (size_t)mask->blocks * sizeof(int64_t));
+    for (int64_t row = 0; row < mask->grid_rows && !usual; row++)
+        for (int64_t at = mask->row_offsets[row]; at < mask->row_offsets[row + 1]; at++)
+            check_block(o, mask, row, at);
+    const size_t bytes = (size_t)mask->tile_words * sizeof(uint32_t);
+    for (int64_t i = 0; i < mask->tiles; i++)
+        for (int64_t j = 0; j < i && mask->tiles < 2000; j++)
+            assert_true(memcmp(mask->tile_bits + i * mask->tile_words, mask->tile_bits + j * mask->tile_words, bytes) != 0);
+    spk_mask_release(&mask);
 }
 
 static spk_matrix *made(const spk_generate *o)
@@ -54,6 +112,7 @@ static spk_matrix *made(const spk_generate *o)
     if (spk_generate_matrix(&spk_mem_system, o, &m, &shortfall) != SPK_OK)
         fail_msg("%s: %s", spk_mask_shape_name(o->mask), spk_error_last());
     assert_int_equal(shortfall, 0);
+    check_pairs(o, m);
     assert_true(m->pattern_only && m->format == SPK_BSR);
     for (int64_t i = 0; i < spk_matrix_value_count(m); i++)
         assert_true(spk_value_get(m->values, m->dtype, i) == 1);
@@ -102,6 +161,41 @@ static void keeps_what_it_says(void **state)
                                       .stride = 9 + (int64_t)i,
                                       .all_keys = all,
                                       .lists = 1 + (int64_t)i % 3});
+}
+
+static int64_t draw(spk_rng *rng, int64_t least, int64_t most)
+{
+    return least + (int64_t)spk_rng_below(rng, (uint64_t)(most - least + 1));
+}
+
+/* Random sizes, blocks and parameters: every pair of every shape that has a definition. */
+static void keeps_pairs_by_definition(void **state)
+{
+    (void)state;
+    static const spk_mask_shape shapes[] = {SPK_MASK_CAUSAL,    SPK_MASK_WINDOW,  SPK_MASK_SINKS,
+                                            SPK_MASK_DOCUMENTS, SPK_MASK_STRIDED, SPK_MASK_PREFIX};
+    spk_rng rng;
+    spk_rng_seed(&rng, 46);
+    for (int i = 0; i < 600; i++) {
+        spk_generate o = {.generator = SPK_GEN_MASK, .mask = shapes[i % 6], .lists = draw(&rng, 1, 2)};
+        o.rows = draw(&rng, 1, 140);
+        o.cols = draw(&rng, 1, 140);
+        o.block_rows = draw(&rng, 1, 70);
+        o.block_cols = draw(&rng, 1, 70);
+        o.window = draw(&rng, 1, 60);
+        o.sinks = draw(&rng, 1, 60);
+        o.stride = draw(&rng, 1, 40);
+        o.prefix = draw(&rng, 0, 160);
+        o.all_keys = (int)draw(&rng, 0, 1);
+        o.top_left = (int)draw(&rng, 0, 1);
+        o.window_right = (o.mask == SPK_MASK_WINDOW || o.mask == SPK_MASK_SINKS) && draw(&rng, 0, 1) ? draw(&rng, 1, 60) : 0;
+        int64_t lengths[8], left = o.cols;
+        for (int j = 0; j < 8; j++)
+            left -= lengths[j] = j < 7 ? draw(&rng, 0, left) : left;
+        o.lengths = lengths;
+        o.length_count = 8;
+        check(&o);
+    }
 }
 
 static void keeps_boxes_of_videos(void **state)
@@ -191,7 +285,7 @@ static void chooses_so_many(void **state)
 static void has_defaults(void **state)
 {
     (void)state;
-    for (int shape = SPK_MASK_CAUSAL; shape <= SPK_MASK_NSA; shape++) {
+    for (int shape = SPK_MASK_CAUSAL; spk_mask_shape_of((spk_mask_shape)shape) != NULL; shape++) {
         assert_int_equal(spk_mask_shape_from_name(spk_mask_shape_name((spk_mask_shape)shape)), shape);
         spk_generate o = {
             .generator = SPK_GEN_MASK, .mask = (spk_mask_shape)shape, .rows = 480, .cols = 480, .block_rows = 16, .block_cols = 32};
@@ -211,7 +305,7 @@ static void has_defaults(void **state)
         spk_matrix_release(&m);
     }
     assert_null(spk_mask_shape_name((spk_mask_shape)0));
-    assert_null(spk_mask_shape_name((spk_mask_shape)10));
+    assert_null(spk_mask_shape_name((spk_mask_shape)(SPK_MASK_PREFIX + 1)));
     assert_int_equal(spk_mask_shape_from_name("diagonal"), 0);
     assert_int_equal(spk_mask_shape_from_name(NULL), 0);
 }
@@ -237,8 +331,8 @@ static void refuse(const spk_generate *options, const char *message)
 static void refuses_what_is_wrong(void **state)
 {
     (void)state;
-    REFUSE("mask = 0: must be in 1 .. 9", bad.mask = (spk_mask_shape)0);
-    REFUSE("mask = 10: must be in 1 .. 9", bad.mask = (spk_mask_shape)10);
+    REFUSE("mask = 0: must be in 1 .. 10", bad.mask = (spk_mask_shape)0);
+    REFUSE("mask = 11: must be in 1 .. 10", bad.mask = (spk_mask_shape)11);
     REFUSE("all_keys = 2: must be 0 or 1", bad.all_keys = 2);
     REFUSE("lists = -1: must be at least 0", bad.lists = -1);
     REFUSE("lists = 1048577: the limit is 1048576", bad.lists = 1048577);
@@ -246,6 +340,13 @@ static void refuses_what_is_wrong(void **state)
     REFUSE("density = 2: must be in 0 .. 1", bad.density = 2);
     REFUSE("tokens_least = 9, tokens_most = 8: both at least 1, the first no more than the second", bad.tokens_least = 9,
            bad.tokens_most = 8);
+    REFUSE("lengths: NULL, of 2 numbers", bad.length_count = 2);
+    REFUSE("lengths[1] = -3: must be in 0 .. 1099511627776", bad.lengths = (const int64_t[]){4, -3}, bad.length_count = 2);
+    REFUSE("lengths: their sum is 7, but there are 64 keys", bad.mask = SPK_MASK_DOCUMENTS, bad.lengths = (const int64_t[]){4, 3},
+           bad.length_count = 2);
+    REFUSE("lengths: their sum is at least 65, but there are 64 keys", bad.mask = SPK_MASK_DOCUMENTS,
+           bad.lengths = (const int64_t[]){64, 1, 9}, bad.length_count = 3);
+    REFUSE("stride = 1099511627777: the limit is 1099511627776", bad.stride = (INT64_C(1) << 40) + 1);
     REFUSE("block_rows = 0, block_cols = 16: must be in 1 .. 256", bad.block_rows = 0);
     REFUSE("rows = -1, cols = 64: must be at least 0", bad.rows = -1);
     REFUSE("cells = 0 x 0 x 0: each from 1, the first two together to 1073741824", bad.mask = SPK_MASK_VIDEO);
@@ -253,11 +354,78 @@ static void refuses_what_is_wrong(void **state)
            bad.cells_z = 4);
 }
 
+/* What C, the command line and Python work from. */
+static void has_a_table(void **state)
+{
+    (void)state;
+    spk_mask_shape_info shape = {SPK_SIZED(spk_mask_shape_info)};
+    spk_mask_parameter_info p = {SPK_SIZED(spk_mask_parameter_info)}, other = {SPK_SIZED(spk_mask_parameter_info)};
+    int number = 1;
+    for (; spk_mask_shape_get_info((spk_mask_shape)number, &shape) == SPK_OK; number++) {
+        assert_true(shape.name[0] && shape.help[0]);
+        for (int i = 0; i < shape.parameter_count; i++) {
+            assert_int_equal(spk_mask_shape_get_parameter((spk_mask_shape)number, i, &p), SPK_OK);
+            assert_true(p.name[0] && p.help[0] && p.offset < sizeof(spk_generate) && p.least <= p.most);
+            for (int j = 0; j < i; j++) {
+                assert_int_equal(spk_mask_shape_get_parameter((spk_mask_shape)number, j, &other), SPK_OK);
+                assert_true(strcmp(p.name, other.name) != 0);
+            }
+        }
+        assert_int_equal(spk_mask_shape_get_parameter((spk_mask_shape)number, shape.parameter_count, &p), SPK_ERR_ARGUMENT);
+    }
+    assert_int_equal(number, SPK_MASK_PREFIX + 1);
+    assert_string_equal(spk_error_message(0), "shape = 11: this version has no such mask");
+}
+
+/* The public calls, without a context; what is not there is refused. */
+static void is_made_in_public(void **state)
+{
+    (void)state;
+    spk_mask *mask = NULL;
+    spk_mask_desc desc = {SPK_SIZED(spk_mask_desc)};
+    spk_generate o = {SPK_SIZED(spk_generate), .mask = SPK_MASK_CAUSAL, .rows = 40, .cols = 40, .block_rows = 16, .block_cols = 16};
+    assert_int_equal(spk_mask_create(NULL, &o, &mask), SPK_OK);
+    assert_int_equal(spk_mask_view(mask, &desc), SPK_OK);
+    assert_true(desc.grid_rows == 3 && desc.blocks == 6 && desc.tile_words == 16);
+    assert_int_equal(desc.tiles, 2); /* of the diagonal, and of its end */
+    assert_true(((const int32_t *)desc.tile_numbers)[1] == -1 && ((const uint32_t *)desc.tile_bits)[2] == 7);
+    spk_mask_destroy(&mask);
+    assert_null(mask);
+    spk_mask_destroy(&mask);
+    o.block_cols = 257;
+    assert_int_equal(spk_mask_create(NULL, &o, &mask), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_last_error(NULL), "block_rows = 16, block_cols = 257: must be in 1 .. 256");
+    o.reserved = 3;
+    assert_int_equal(spk_mask_create(NULL, &o, &mask), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_last_error(NULL), "options.reserved = 3: it must be 0");
+    assert_int_equal(spk_mask_create(NULL, NULL, &mask), SPK_ERR_ARGUMENT);
+    assert_int_equal(spk_mask_view(NULL, &desc), SPK_ERR_ARGUMENT);
+}
+
+/* Wherever memory ends, nothing is left behind. */
+static void survives_a_lack_of_memory(void **state)
+{
+    (void)state;
+    const spk_generate o = {.mask = SPK_MASK_SINKS, .rows = 900, .cols = 900, .block_rows = 7, .block_cols = 9, .window = 100, .sinks = 5};
+    spk_mask *mask = NULL;
+    spk_status status = SPK_ERR_OUT_OF_MEMORY;
+    for (int64_t after = 1; status != SPK_OK; after++) {
+        assert_null(mask);
+        spk_mem_fail_after(after);
+        status = spk_mask_make(&spk_mem_system, &o, true, &mask);
+        spk_mem_fail_after(-1);
+        assert_true(status == SPK_OK || status == SPK_ERR_OUT_OF_MEMORY);
+    }
+    spk_mask_release(&mask);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_what_it_says), cmocka_unit_test(keeps_boxes_of_videos), cmocka_unit_test(keeps_documents),
-        cmocka_unit_test(chooses_so_many),    cmocka_unit_test(has_defaults),          cmocka_unit_test(refuses_what_is_wrong),
+        cmocka_unit_test(keeps_pairs_by_definition), cmocka_unit_test(has_a_table),        cmocka_unit_test(is_made_in_public),
+        cmocka_unit_test(survives_a_lack_of_memory), cmocka_unit_test(keeps_what_it_says), cmocka_unit_test(keeps_boxes_of_videos),
+        cmocka_unit_test(keeps_documents),           cmocka_unit_test(chooses_so_many),    cmocka_unit_test(has_defaults),
+        cmocka_unit_test(refuses_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3166,6 +3166,7 @@ pub const SPK_MASK_RANDOM: spk_mask_shape = spk_mask_shape(6);
 pub const SPK_MASK_SELECTED: spk_mask_shape = spk_mask_shape(7);
 pub const SPK_MASK_VIDEO: spk_mask_shape = spk_mask_shape(8);
 pub const SPK_MASK_NSA: spk_mask_shape = spk_mask_shape(9);
+pub const SPK_MASK_PREFIX: spk_mask_shape = spk_mask_shape(10);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct spk_mask_shape(pub ::std::os::raw::c_uint);
@@ -3200,10 +3201,16 @@ pub struct spk_generate {
     pub window_x: i64,
     pub window_y: i64,
     pub window_z: i64,
+    pub window_right: i64,
+    pub prefix: i64,
+    pub lengths: *const i64,
+    pub length_count: i64,
+    pub top_left: ::std::os::raw::c_int,
+    pub reserved: ::std::os::raw::c_int,
 }
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of spk_generate"][::std::mem::size_of::<spk_generate>() - 216usize];
+    ["Size of spk_generate"][::std::mem::size_of::<spk_generate>() - 256usize];
     ["Alignment of spk_generate"][::std::mem::align_of::<spk_generate>() - 8usize];
     [
         "Offset of field: spk_generate::struct_size",
@@ -3289,6 +3296,24 @@ const _: () = {
     [
         "Offset of field: spk_generate::window_z",
     ][::std::mem::offset_of!(spk_generate, window_z) - 208usize];
+    [
+        "Offset of field: spk_generate::window_right",
+    ][::std::mem::offset_of!(spk_generate, window_right) - 216usize];
+    [
+        "Offset of field: spk_generate::prefix",
+    ][::std::mem::offset_of!(spk_generate, prefix) - 224usize];
+    [
+        "Offset of field: spk_generate::lengths",
+    ][::std::mem::offset_of!(spk_generate, lengths) - 232usize];
+    [
+        "Offset of field: spk_generate::length_count",
+    ][::std::mem::offset_of!(spk_generate, length_count) - 240usize];
+    [
+        "Offset of field: spk_generate::top_left",
+    ][::std::mem::offset_of!(spk_generate, top_left) - 248usize];
+    [
+        "Offset of field: spk_generate::reserved",
+    ][::std::mem::offset_of!(spk_generate, reserved) - 252usize];
 };
 unsafe extern "C" {
     pub fn spk_matrix_generate(
@@ -3311,6 +3336,173 @@ unsafe extern "C" {
     pub fn spk_mask_shape_from_name(
         name: *const ::std::os::raw::c_char,
     ) -> spk_mask_shape;
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_mask_shape_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub help: *const ::std::os::raw::c_char,
+    pub is_random: ::std::os::raw::c_int,
+    pub parameter_count: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_mask_shape_info",
+    ][::std::mem::size_of::<spk_mask_shape_info>() - 32usize];
+    [
+        "Alignment of spk_mask_shape_info",
+    ][::std::mem::align_of::<spk_mask_shape_info>() - 8usize];
+    [
+        "Offset of field: spk_mask_shape_info::struct_size",
+    ][::std::mem::offset_of!(spk_mask_shape_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_mask_shape_info::name",
+    ][::std::mem::offset_of!(spk_mask_shape_info, name) - 8usize];
+    [
+        "Offset of field: spk_mask_shape_info::help",
+    ][::std::mem::offset_of!(spk_mask_shape_info, help) - 16usize];
+    [
+        "Offset of field: spk_mask_shape_info::is_random",
+    ][::std::mem::offset_of!(spk_mask_shape_info, is_random) - 24usize];
+    [
+        "Offset of field: spk_mask_shape_info::parameter_count",
+    ][::std::mem::offset_of!(spk_mask_shape_info, parameter_count) - 28usize];
+};
+pub const SPK_MASK_VALUE_COUNT: spk_mask_value = spk_mask_value(1);
+pub const SPK_MASK_VALUE_SHARE: spk_mask_value = spk_mask_value(2);
+pub const SPK_MASK_VALUE_FLAG: spk_mask_value = spk_mask_value(3);
+pub const SPK_MASK_VALUE_CELLS: spk_mask_value = spk_mask_value(4);
+pub const SPK_MASK_VALUE_RANGE: spk_mask_value = spk_mask_value(5);
+pub const SPK_MASK_VALUE_LIST: spk_mask_value = spk_mask_value(6);
+#[repr(transparent)]
+#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
+pub struct spk_mask_value(pub ::std::os::raw::c_uint);
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_mask_parameter_info {
+    pub struct_size: usize,
+    pub name: *const ::std::os::raw::c_char,
+    pub offset: usize,
+    pub usual: *const ::std::os::raw::c_char,
+    pub help: *const ::std::os::raw::c_char,
+    pub least: i64,
+    pub most: i64,
+    pub value: spk_mask_value,
+    pub reserved: ::std::os::raw::c_int,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    [
+        "Size of spk_mask_parameter_info",
+    ][::std::mem::size_of::<spk_mask_parameter_info>() - 64usize];
+    [
+        "Alignment of spk_mask_parameter_info",
+    ][::std::mem::align_of::<spk_mask_parameter_info>() - 8usize];
+    [
+        "Offset of field: spk_mask_parameter_info::struct_size",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, struct_size) - 0usize];
+    [
+        "Offset of field: spk_mask_parameter_info::name",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, name) - 8usize];
+    [
+        "Offset of field: spk_mask_parameter_info::offset",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, offset) - 16usize];
+    [
+        "Offset of field: spk_mask_parameter_info::usual",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, usual) - 24usize];
+    [
+        "Offset of field: spk_mask_parameter_info::help",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, help) - 32usize];
+    [
+        "Offset of field: spk_mask_parameter_info::least",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, least) - 40usize];
+    [
+        "Offset of field: spk_mask_parameter_info::most",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, most) - 48usize];
+    [
+        "Offset of field: spk_mask_parameter_info::value",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, value) - 56usize];
+    [
+        "Offset of field: spk_mask_parameter_info::reserved",
+    ][::std::mem::offset_of!(spk_mask_parameter_info, reserved) - 60usize];
+};
+unsafe extern "C" {
+    pub fn spk_mask_shape_get_info(
+        shape: spk_mask_shape,
+        info: *mut spk_mask_shape_info,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_mask_shape_get_parameter(
+        shape: spk_mask_shape,
+        index: ::std::os::raw::c_int,
+        info: *mut spk_mask_parameter_info,
+    ) -> spk_status;
+}
+#[repr(C)]
+#[derive(Debug)]
+pub struct spk_mask {
+    _unused: [u8; 0],
+}
+#[repr(C)]
+#[derive(Debug, Copy, Clone)]
+pub struct spk_mask_desc {
+    pub struct_size: usize,
+    pub grid_rows: i64,
+    pub blocks: i64,
+    pub tiles: i64,
+    pub tile_words: i64,
+    pub row_offsets: *const i64,
+    pub col_indices: *const i64,
+    pub tile_numbers: *const ::std::os::raw::c_void,
+    pub tile_bits: *const ::std::os::raw::c_void,
+}
+#[allow(clippy::unnecessary_operation, clippy::identity_op)]
+const _: () = {
+    ["Size of spk_mask_desc"][::std::mem::size_of::<spk_mask_desc>() - 72usize];
+    ["Alignment of spk_mask_desc"][::std::mem::align_of::<spk_mask_desc>() - 8usize];
+    [
+        "Offset of field: spk_mask_desc::struct_size",
+    ][::std::mem::offset_of!(spk_mask_desc, struct_size) - 0usize];
+    [
+        "Offset of field: spk_mask_desc::grid_rows",
+    ][::std::mem::offset_of!(spk_mask_desc, grid_rows) - 8usize];
+    [
+        "Offset of field: spk_mask_desc::blocks",
+    ][::std::mem::offset_of!(spk_mask_desc, blocks) - 16usize];
+    [
+        "Offset of field: spk_mask_desc::tiles",
+    ][::std::mem::offset_of!(spk_mask_desc, tiles) - 24usize];
+    [
+        "Offset of field: spk_mask_desc::tile_words",
+    ][::std::mem::offset_of!(spk_mask_desc, tile_words) - 32usize];
+    [
+        "Offset of field: spk_mask_desc::row_offsets",
+    ][::std::mem::offset_of!(spk_mask_desc, row_offsets) - 40usize];
+    [
+        "Offset of field: spk_mask_desc::col_indices",
+    ][::std::mem::offset_of!(spk_mask_desc, col_indices) - 48usize];
+    [
+        "Offset of field: spk_mask_desc::tile_numbers",
+    ][::std::mem::offset_of!(spk_mask_desc, tile_numbers) - 56usize];
+    [
+        "Offset of field: spk_mask_desc::tile_bits",
+    ][::std::mem::offset_of!(spk_mask_desc, tile_bits) - 64usize];
+};
+unsafe extern "C" {
+    pub fn spk_mask_create(
+        context: *mut spk_context,
+        options: *const spk_generate,
+        mask: *mut *mut spk_mask,
+    ) -> spk_status;
+}
+unsafe extern "C" {
+    pub fn spk_mask_destroy(mask: *mut *mut spk_mask);
+}
+unsafe extern "C" {
+    pub fn spk_mask_view(mask: *const spk_mask, desc: *mut spk_mask_desc) -> spk_status;
 }
 unsafe extern "C" {
     pub fn spk_fill_random(
