@@ -32,6 +32,8 @@ def decide(comparison, choices, cards, problems, jobs=2):
         also = {op: [f"{comparison.new_name(row)} {params}".strip() for row, params in list_] for op, list_ in recorded.items()}
         records = [launches.record(tree.source, tree.build / "sparsek", wanted, problems, cards, jobs) for tree, wanted in ((old, asked), (new, also))]
         flat = [choice for list_ in recorded.values() for choice in list_]
+        if comparison.compiles:
+            comparison.compile_all(set(flat), *records, jobs)
         found.update({choice: None for choice in flat} | comparison.launched(flat, *records, cards))
     return found
 

@@ -5,6 +5,7 @@ of a processor's row  its object is the same machine code, made by the same comp
 """
 
 import collections
+import concurrent.futures
 import functools
 import re
 
@@ -21,6 +22,7 @@ class Comparison:
     def __init__(self, old, new, renamed=None, compiles=False):
         self.old, self.new, self.renamed, self.compiles = old, new, renamed or {}, compiles
         self.same_program = functools.cache(self.compare_programs)
+        self.same_cubin = functools.cache(self.compare_cubins)
         self.cached = {}
 
     def new_name(self, row):
@@ -36,7 +38,30 @@ class Comparison:
     def compare_programs(self, row, file, new_file, options):
         if program_text.same(self.old.source, self.new.source, file, new_file, options, self.rename(row)):
             return True
-        return self.compiles and cubins.compiled(self.old.source, file, options) == cubins.compiled(self.new.source, new_file, options)
+        return self.compiles and self.same_cubin(file, new_file, options)
+
+    def compare_cubins(self, file, new_file, options):
+        return cubins.compiled(self.old.source, file, options) == cubins.compiled(self.new.source, new_file, options)
+
+    def compile_all(self, choices, old, new, jobs):
+        """Side by side, what `launched` would compile one after the other."""
+        wanted = set()
+        for (card, choice, problem), before in old.items():
+            row, params = split_choice(choice)
+            after = new.get((card, f"{self.new_name(row)} {params}".strip(), problem))
+            if (row, params) in choices and after and before.launches == after.launches:
+                rename = self.rename(row)
+                wanted |= {(row, file, rename(file), options) for file, _, options in before.programs}
+        same = program_text.same
+        differ = {(file, new_file, options) for row, file, new_file, options in wanted
+                  if not same(self.old.source, self.new.source, file, new_file, options, self.rename(row))}
+        if not differ:
+            return
+        print(f"{len(differ)} programs are compiled twice", flush=True)
+        with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+            for number, _ in enumerate(pool.map(lambda program: self.same_cubin(*program), sorted(differ)), 1):
+                if number % 100 == 0:
+                    print(f"{number} of {len(differ)}", flush=True)
 
     # ---- launches
 

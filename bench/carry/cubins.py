@@ -26,7 +26,6 @@ def check(result, call):
         raise Trouble(f"{call}: NVRTC says {result}")
 
 
-@functools.cache
 def compiled(source, name, options):
     """The cubin of the program NAME.cu below the folder `source`."""
     nvrtc, program, path = library(), ctypes.c_void_p(), program_text.find(source, name)
