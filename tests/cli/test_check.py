@@ -135,7 +135,7 @@ class Check(CliTest):
         for cases in ("8", "20"):
             parts = self.json(*line, "--cases", cases, "--resume", "s.json", "--threads", "7", code=1)
         self.assertEqual(parts["results"], alone["results"])
-        self.assertGreater({row["name"]: row for row in parts["results"]}["spmm_sm90_wgmma"]["cases"], 1)
+        self.assertGreater(max(row["cases"] for row in parts["results"]), 1)
 
     def test_resume(self):
         line = ["check", "--only", "reference,spmm_portable", "--seed", "6", "--resume", "s.json"]
