@@ -274,6 +274,7 @@ SPK_API spk_generator spk_generator_from_name(const char *name);
 
 /* ------------------------------------------------------------------------------------------------ masks of attention */
 
+/* Name of a shape ("causal", "prefix", ...), NULL if unknown; 0 for an unknown name. */
 SPK_API const char *spk_mask_shape_name(spk_mask_shape shape);
 SPK_API spk_mask_shape spk_mask_shape_from_name(const char *name);
 

@@ -100,7 +100,7 @@ def test_benchmark_attention_still_races_pytorchs(monkeypatch):
 
 def test_no_keyword_is_dropped():
     """No public function, and no way to make something, takes words that it does not know."""
-    open_ended = {"bsr_gemm", "set_options"}  # both hand them on to what knows its own
+    open_ended = {"bsr_gemm", "set_options", "BlockMask.shaped"}  # they hand them on to what knows its own
     named = {name: getattr(sa, name) for name in sa.__all__ if callable(getattr(sa, name)) and not inspect.isclass(getattr(sa, name))}
     for kind in (sa.BSR, sa.BlockMask, sa.SparseWeight, sa.SparseLinear):
         named |= {f"{kind.__name__}.{name}": getattr(kind, name) for name, made in vars(kind).items() if isinstance(made, classmethod) and name[0] != "_"}
@@ -109,6 +109,7 @@ def test_no_keyword_is_dropped():
         assert inspect.Parameter.VAR_KEYWORD not in kinds or name in open_ended, name
     a, x, q = sa.BSR.from_dense(torch.randn(16, 16), 4), torch.randn(16, 16), torch.randn(1, 1, 16, 8)
     for call in (
+        lambda **words: sa.BlockMask.shaped("causal", 16, 8, **words),
         lambda **words: sa.attention(q, q, q, **words),
         lambda **words: sa.scaled_dot_product_attention(q, q, q, **words),
         lambda **words: sa.matmul(a, x, **words),

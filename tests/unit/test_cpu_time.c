@@ -97,7 +97,7 @@ static void time_three(spk_status (*run)(const spk_bound *, const spk_args *, vo
 {
     const spk_kernel_ops ops = {.run = run_timed};
     const spk_kernel row = {.name = "test", .backend = SPK_BACKEND_CPU, .library = library, .ops = &ops};
-    spk_device device = {.executor.threads = 2};
+    spk_device device = {.backend = &spk_backend_cpu, .executor.threads = 2};
     const spk_bound bound = {.kernel = &row, .device = &device, .problem.batch = 1};
     const spk_args args[2] = {{.at = {NULL}}, {.at = {NULL}}};
     double us[3] = {-1, -1, -1};
@@ -129,7 +129,7 @@ static void test_failure(void **state)
     (void)state;
     const spk_kernel_ops ops = {.run = refuse};
     const spk_kernel row = {.name = "test", .backend = SPK_BACKEND_CPU, .ops = &ops};
-    spk_device device = {.executor.threads = 2};
+    spk_device device = {.backend = &spk_backend_cpu, .executor.threads = 2};
     const spk_bound bound = {.kernel = &row, .device = &device, .problem.batch = 1};
     double us[2];
     spk_executor_ask(one_left);
