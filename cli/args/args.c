@@ -240,14 +240,14 @@ static int take_number(const args *a, const args_option *o, const char *text)
                                        : args_read_share(text, &value);
     size_t digits = o->kind == ARGS_INT ? strspn(text + (text[0] == '-'), "0123456789") : 0;
     if (!fine && digits && !text[digits + (text[0] == '-')]) /* a whole number that 64 bits do not hold */
-        return wrong(a, "--%s: %s is not between %.10g and %.10g", o->name, text, o->low, o->high);
+        return wrong(a, "--%s: %s is not between %.15g and %.15g", o->name, text, o->low, o->high);
     if (!fine)
         return wrong(a, "--%s: '%s' is not a %s", o->name, text, o->kind == ARGS_INT ? "whole number" : "finite number");
     if (o->kind == ARGS_INT)
         value = (double)whole;
     const bool percent = o->kind == ARGS_SHARE && value > o->high && value <= 100 && !strchr(text, '%');
     if (value < o->low || value > o->high)
-        return wrong(a, "--%s: %s is not between %.10g and %.10g%s%s%s", o->name, text, o->low, o->high, percent ? "; did you mean " : "",
+        return wrong(a, "--%s: %s is not between %.15g and %.15g%s%s%s", o->name, text, o->low, o->high, percent ? "; did you mean " : "",
                      percent ? text : "", percent ? "%?" : "");
     if (o->kind == ARGS_INT)
         *(int64_t *)o->to = whole;

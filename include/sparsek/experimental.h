@@ -257,7 +257,7 @@ typedef struct spk_generate {
     int64_t window_x, window_y, window_z; /* video; 0: a third of the frames, lines and columns */
     int64_t window_right;   /* windows and sinks: no key is seen that is so many or more behind the one beside; 0: see all_keys */
     int64_t prefix;         /* keys */
-    const int64_t *lengths; /* documents: of each, the sum being `cols`; NULL: at random */
+    const int64_t *lengths; /* documents: of each, the sum being `cols`; NULL: at random, within tokens_least .. tokens_most */
     int64_t length_count;
     int top_left; /* 1: query i stands beside key i, however many there are */
     int reserved;

@@ -76,6 +76,14 @@ static spk_status take(const spk_mask_parameter *p, spk_generate *o)
     return SPK_OK;
 }
 
+static bool takes(const spk_mask_shape_row *shape, spk_mask_word word)
+{
+    for (int i = 0; i < SPK_MASK_MOST_WORDS && shape->words[i] != SPK_MASK_TAKES_NOTHING; i++)
+        if (shape->words[i] == word)
+            return true;
+    return false;
+}
+
 /* What other shapes take is looked at, too: a wrong number is a mistake, whoever reads it. */
 spk_status spk_mask_take(spk_generate *o)
 {
@@ -87,5 +95,7 @@ spk_status spk_mask_take(spk_generate *o)
         return spk_fail(SPK_ERR_ARGUMENT, "mask = %d: must be in 1 .. %d", (int)o->mask, shapes);
     for (int i = SPK_MASK_TAKES_NOTHING + 1; i < SPK_MASK_TAKES_END; i++)
         SPK_TRY(take(&parameters[i], o));
+    if (!takes(shape, SPK_MASK_TAKES_WINDOW_RIGHT))
+        o->window_right = 0; /* block rows of all shapes are limited by it */
     return shape->check != NULL ? shape->check(o) : SPK_OK;
 }

@@ -63,6 +63,9 @@ static void see_documents(spk_mask_row *row)
 static spk_status check_documents(spk_generate *o)
 {
     int64_t sum = 0;
+    if (o->lengths != NULL && o->tokens_most > 0)
+        return spk_fail(SPK_ERR_ARGUMENT, "tokens_least = %" PRId64 ", tokens_most = %" PRId64 ": lengths are given, too: only one of both",
+                        o->tokens_least, o->tokens_most);
     if (o->lengths == NULL && o->tokens_most == 0) {
         o->tokens_least = o->cols / 32 + 1;
         o->tokens_most = o->cols / 4 + 1;

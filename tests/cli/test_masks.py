@@ -61,10 +61,11 @@ class Table(CliTest):
         self.assertEqual(self.json(*line, "--window-right", "33")["results"][0]["nnzb"], 3 + 3 + 2)
 
     def test_what_is_refused(self):
-        for line, why in ((["prefix"], "--shape prefix needs --prefix: so many of the first keys"), (["prefix", "--prefix", "-1"], "-1 is not between 0"),
+        for line, why in ((["prefix"], "--shape prefix needs --prefix: so many of the first keys"), (["prefix", "--prefix", "-1"], "-1 is not between 0 and 1099511627776\n"),
                           (["prefix", "--prefix", "4", "--all-keys"], "--all-keys does not go with --shape prefix"),
                           (["window", "--window", "3x4x5"], "--window: of --shape window it is one number"), (["windows"], "did you mean window?"),
                           (["documents", "--lengths", "3-4"], "--lengths: of documents it is a list like 100,28,172, not '3-4'"),
+                          (["documents", "--lengths", "8", "--tokens", "3-4", "--rows", "8"], "lengths are given, too"),
                           (["documents", "--lengths", "3,4", "--rows", "8"], "lengths: their sum is 7, but there are 8 keys")):
             with self.subTest(line=line):
                 self.assertIn(why, self.cli("gen", "mask", "--shape", *line, "-o", "m.safetensors", code=2).stderr)

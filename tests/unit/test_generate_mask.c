@@ -35,8 +35,8 @@ static bool within(int64_t at, int64_t other, int64_t width, int64_t all)
 static bool sees(const spk_generate *o, int64_t query, int64_t key)
 {
     const int64_t beside = query + (o->top_left ? 0 : o->cols - o->rows);
-    const bool all = o->all_keys && !o->window_right,
-               near = key > beside - o->window && key < beside + (o->window_right ? o->window_right : o->window);
+    const int64_t right = o->mask == SPK_MASK_WINDOW || o->mask == SPK_MASK_SINKS ? o->window_right : 0; /* others do not take it */
+    const bool all = o->all_keys && !right, near = key > beside - o->window && key < beside + (right ? right : o->window);
     if (o->mask == SPK_MASK_VIDEO) {
         const int64_t area = o->cells_y * o->cells_z;
         return within(query / area, key / area, o->window_x, o->cells_x) &&
@@ -45,7 +45,7 @@ static bool sees(const spk_generate *o, int64_t query, int64_t key)
     }
     if (o->mask == SPK_MASK_PREFIX)
         return key <= beside || key < o->prefix;
-    if (!all && key > beside + (o->window_right ? o->window_right - 1 : 0))
+    if (!all && key > beside + (right ? right - 1 : 0))
         return false;
     int64_t begin = 0, document = 0;
     if (o->mask == SPK_MASK_DOCUMENTS) {
@@ -188,7 +188,7 @@ static void keeps_pairs_by_definition(void **state)
         o.prefix = draw(&rng, 0, 160);
         o.all_keys = (int)draw(&rng, 0, 1);
         o.top_left = (int)draw(&rng, 0, 1);
-        o.window_right = (o.mask == SPK_MASK_WINDOW || o.mask == SPK_MASK_SINKS) && draw(&rng, 0, 1) ? draw(&rng, 1, 60) : 0;
+        o.window_right = draw(&rng, 0, 1) ? draw(&rng, 1, 60) : 0;
         int64_t lengths[8], left = o.cols;
         for (int j = 0; j < 8; j++)
             left -= lengths[j] = j < 7 ? draw(&rng, 0, left) : left;
@@ -346,6 +346,8 @@ static void refuses_what_is_wrong(void **state)
            bad.length_count = 2);
     REFUSE("lengths: their sum is at least 65, but there are 64 keys", bad.mask = SPK_MASK_DOCUMENTS,
            bad.lengths = (const int64_t[]){64, 1, 9}, bad.length_count = 3);
+    REFUSE("tokens_least = 3, tokens_most = 9: lengths are given, too: only one of both", bad.mask = SPK_MASK_DOCUMENTS,
+           bad.lengths = (const int64_t[]){64}, bad.length_count = 1, bad.tokens_least = 3, bad.tokens_most = 9);
     REFUSE("stride = 1099511627777: the limit is 1099511627776", bad.stride = (INT64_C(1) << 40) + 1);
     REFUSE("block_rows = 0, block_cols = 16: must be in 1 .. 256", bad.block_rows = 0);
     REFUSE("rows = -1, cols = 64: must be at least 0", bad.rows = -1);
