@@ -47,7 +47,7 @@ typedef struct spk_kernel_ops {
     double (*predict_us)(const spk_problem *problem, const spk_device *device, const spk_params *params);
     /* The device program of a candidate, where it is one that is compiled at run time; pure. NULL: it needs none. */
     void (*build)(const spk_problem *problem, const spk_device *device, const spk_params *params, spk_build *build);
-    /* In these four the device is current for the thread (kernel/row.c). */
+    /* bind, unbind, update_values and run are called with the device current for the thread (kernel/row.c). */
     /* Makes state (partition, tables) from the pattern: O(nnzb). NULL: nothing to do. On failure state is released by itself. */
     spk_status (*bind)(spk_bound *bound);
     void (*unbind)(spk_bound *bound); /* NULL: nothing; must accept a NULL state */
