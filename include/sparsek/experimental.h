@@ -290,7 +290,7 @@ typedef struct spk_mask_shape_info {
 /* What a parameter is, and with that the type of its first member in spk_generate. */
 typedef enum spk_mask_value {
     SPK_MASK_VALUE_COUNT = 1, /* int64_t */
-    SPK_MASK_VALUE_SHARE = 2, /* double */
+    SPK_MASK_VALUE_SHARE = 2, /* double; 0 stands for itself: where the share is left open, `usual`, a number, is to be written */
     SPK_MASK_VALUE_FLAG = 3,  /* int */
     SPK_MASK_VALUE_CELLS = 4, /* three of int64_t: frames, lines, columns */
     SPK_MASK_VALUE_RANGE = 5, /* two of int64_t: the least and the largest */

@@ -102,7 +102,7 @@ typedef struct spk_contender {
     bool alive;            /* still in the rounds */
     bool screened;         /* it has a time from the present stage */
     bool always_in_search; /* takes part whatever the model makes of it */
-    bool optional;         /* may be tried beside those that are wanted */
+    bool optional;         /* may be tried beside those in the search */
     bool prepared, placed; /* prepare.c: the device has seen to it; it was to */
     bool left_out;         /* a run would take too long: its why says so */
     int rank;              /* order of screening before predicted time */
