@@ -1,5 +1,4 @@
-/* The frame around a row's functions. A row calls the driver and the libraries of its device without a thought of which context is current.
- */
+/* The frame around a row's functions: it makes the device current for the thread, so that a row need not. */
 #include "kernel/row.h"
 
 static spk_status enter(const spk_device *device, spk_entered *entered)

@@ -63,7 +63,7 @@ typedef struct spk_mask_shape_row {
     bool is_free;                             /* no query is kept from keys behind the one beside it */
     spk_mask_word words[SPK_MASK_MOST_WORDS]; /* what it may be told; SPK_MASK_TAKES_NOTHING ends them */
     void (*see)(spk_mask_row *row);
-    spk_status (*check)(spk_generate *options); /* what no row of a parameter says, and defaults likewise; NULL: there is none of it */
+    spk_status (*check)(spk_generate *options); /* what parameters must be together, and defaults that depend on several; may be NULL */
 } spk_mask_shape_row;
 
 /* NULL where there is none; by a name: 0. */

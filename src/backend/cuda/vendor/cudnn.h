@@ -39,7 +39,7 @@ spk_status spk_dnn_try(const spk_dnn_functions *dnn, int result, const char *cal
 
 /* ------------------------------------------------------------------------------------------------ graphs (cudnn_graph.c) */
 
-enum { DNN_FLOAT = 0, DNN_INT32 = 4, DNN_BOOLEAN = 11 }; /* of elements between operands; those have spk_type.cudnn */
+enum { DNN_FLOAT = 0, DNN_INT32 = 4, DNN_BOOLEAN = 11 }; /* of arrays inside a graph; operands have spk_type.cudnn */
 
 enum { /* pointwise operations */
        DNN_ADD = 0,

@@ -3,7 +3,7 @@
 
 #include "backend/cuda/vendor/vendor.h"
 
-/* Of the types of factors, which scale factors may go with, no row here is. */
+/* The rows of vendor libraries take f32, f64, f16 and bf16; types with scale factors (SPK_USE_FACTORS) they do not. */
 static bool is_known(spk_dtype dtype)
 {
     return spk_type_of(dtype)->use == SPK_USE_VALUES;
