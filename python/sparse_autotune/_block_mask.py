@@ -262,7 +262,7 @@ class BlockMask:
                 raise ValueError(f"{name}: shape {shape!r} needs it: {parameter.help}")
             elif parameter.value == _mask_shapes.SHARE:
                 given[name] = float(parameter.usual)
-        return _shaped(sizes, shape, device, given, _count("seed", seed, 0))
+        return _shaped(sizes, shape, device, given, _count("seed", seed, 0, _mask_shapes.MOST_SEED))
 
     @staticmethod
     def shapes() -> dict[str, dict[str, str]]:
@@ -270,7 +270,7 @@ class BlockMask:
         told = {}
         for name, shape in _mask_shapes.SHAPES.items():
             words = {of.name: f"{of.help} ({'needed' if of.usual is None else f'default: {of.usual}'})" for of in shape.parameters.values()}
-            told[name] = {"help": shape.help, **words}
+            told[name] = {"help": _mask_shapes.in_python(shape.help), **words}
         return told
 
     @classmethod
@@ -486,7 +486,7 @@ def _fitting(shape: tuple[int, int] | None, down: int, across: int, high: int, w
 
 
 def _sizes(queries: Any, keys: Any, block: Any) -> _mask_shapes.Sizes:
-    return _mask_shapes.Sizes(_count("queries", queries, 0), _count("keys", keys, 0), *_pair(block))
+    return _mask_shapes.Sizes(_count("queries", queries, 0, MOST_KEYS), _count("keys", keys, 0, MOST_KEYS), *_pair(block))
 
 
 def _word(parameter: _mask_shapes.Parameter, given: Any) -> Any:
@@ -497,15 +497,17 @@ def _word(parameter: _mask_shapes.Parameter, given: Any) -> Any:
             raise TypeError(f"{name}: must be True or False, not {given!r}")
         return given
     if parameter.value == _mask_shapes.SHARE:
-        if not isinstance(given, (int, float)) or not parameter.least <= given <= parameter.most:
+        if not (isinstance(given, (int, float)) or hasattr(given, "__float__")):
+            raise TypeError(f"{name}: must be a number, not {given!r}")
+        if not parameter.least <= float(given) <= parameter.most:
             raise ValueError(f"{name}: must be from {parameter.least} to {parameter.most}, not {given!r}")
         return float(given)
     if parameter.value == _mask_shapes.COUNT:
-        return _count(name, given, parameter.least)
+        return _count(name, given, parameter.least, parameter.most)
     wanted = {_mask_shapes.CELLS: 3, _mask_shapes.RANGE: 2}.get(parameter.value)
     if not isinstance(given, (tuple, list)) or len(given) != (wanted or len(given)):
         raise ValueError(f"{name}: must be {wanted or 'a list of'} whole numbers, not {given!r}")
-    return tuple(_count(name, number, parameter.least) for number in given)
+    return tuple(_count(name, number, parameter.least, parameter.most) for number in given)
 
 
 def _known(value: Any) -> Any:
@@ -557,11 +559,13 @@ def _stay_outside(what: str) -> None:
             raise ValueError(why)
 
 
-def _count(name: str, number: Any, least: int) -> int:
+def _count(name: str, number: Any, least: int, most: int | None = None) -> int:
     if type(number) is bool or not (isinstance(number, int) or hasattr(number, "__index__")):  # PyTorch 2.11 traces no hasattr of a symbol
         raise TypeError(f"{name}: must be a whole number, not {number!r}")
     if number < least:
         raise ValueError(f"{name}: must be {least} or more, not {number}")
+    if most is not None and number > most:
+        raise ValueError(f"{name}: must be {most} or less, not {number}")
     return operator.index(number) if isinstance(number, int) else number  # type: ignore[no-any-return]  # of torch.compile, too
 
 

@@ -7,6 +7,7 @@ BlockMask.from_scores: its lists are made where the scores are, and nobody waits
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -107,6 +108,12 @@ class Shape(NamedTuple):
 
 SHAPES = {name: Shape(told, draws, {of[0]: Parameter(*of) for of in parameters}) for name, told, draws, parameters in _C.mask_shapes()}
 MOST_KEYS = 1 << 40  # for a window without an end
+MOST_SEED = (1 << 63) - 1
+
+
+def in_python(help: str) -> str:
+    """Words for the options that a text of the command line names: "the first `prefix` keys"."""
+    return re.sub(r"--([a-z-]+)", lambda option: f"`{option[1].replace('-', '_')}`", help)
 
 
 INTEGERS = functools.partial(torch.frombuffer, dtype=torch.int32)  # of a bytearray, always on the CPU

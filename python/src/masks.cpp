@@ -102,11 +102,11 @@ bool take_words(int number, const spk_mask_shape_info &shape, PyObject *words, s
 }
 
 /* What `make` makes of the bytes, None where there are none. It is called from here: no frame of Python's holds a bytearray, which
- * torch.compile fails at. */
+ * torch.compile fails at. After an exception, of an earlier array, it is not. */
 PyObject *made_of(PyObject *make, PyObject *bytes)
 {
     PyObject *made = nullptr;
-    if (bytes != nullptr)
+    if (bytes != nullptr && PyErr_Occurred() == nullptr)
         made = PyByteArray_Size(bytes) > 0 ? PyObject_CallFunctionObjArgs(make, bytes, nullptr) : Py_NewRef(Py_None);
     Py_XDECREF(bytes);
     return made;

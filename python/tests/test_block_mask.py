@@ -139,8 +139,23 @@ def test_table_of_shapes():
         mask = sa.BlockMask.shaped(shape, 80, 16, **given.get(shape, {}))
         assert mask.nnzb > 0 and mask.shape == (80, 80)
     assert told["window"]["window"] == "keys up to the one beside a query (default: an 8th of the keys)"
+    assert told["sinks"]["help"] == "a window, and the first `sinks` keys" and not any("--" in words["help"] for words in told.values())
     empty = sa.BlockMask.shaped("random", 80, 16, density=0.0)
     assert empty.nnzb == 0 and not empty.to_pairs().any()
+    half = sa.BlockMask.shaped("random", 80, 16, density=torch.tensor(0.5))
+    assert torch.equal(half.columns, sa.BlockMask.shaped("random", 80, 16, density=0.5).columns)
+    with pytest.raises(TypeError, match="density: must be a number, not 'half'"):
+        sa.BlockMask.shaped("random", 80, 16, density="half")
+
+
+def test_what_python_raises_is_raised():
+    """While the library's arrays are turned into tensors."""
+
+    def refuse(_):
+        raise KeyError("refused")
+
+    with pytest.raises(KeyError, match="refused"):
+        sa._C.make_mask("causal", 80, 80, 16, 16, 0, {}, refuse)
 
 
 def test_long_masks_are_small():
@@ -272,7 +287,12 @@ def test_picture():
         (lambda: sa.BlockMask.shaped("causal", 9, sinks=3), "sinks: shape 'causal' takes heads, all_keys, top_left"),
         (lambda: sa.BlockMask.shaped("prefix", 9), "prefix: shape 'prefix' needs it: so many of the first keys"),
         (lambda: sa.BlockMask.shaped("window", 9, window=0), "window: must be 1 or more"),
-        (lambda: sa.BlockMask.shaped("window", 9, window=1 << 41), "window = 2199023255552: the limit is"),
+        (lambda: sa.BlockMask.shaped("window", 9, window=1 << 41), "window: must be 1099511627776 or less, not 2199023255552"),
+        (lambda: sa.BlockMask.shaped("window", 9, window=1 << 70), "window: must be 1099511627776 or less"),
+        (lambda: sa.BlockMask.shaped("documents", 9, lengths=[1 << 70]), "lengths: must be 1099511627776 or less"),
+        (lambda: sa.BlockMask.shaped("random", 9, seed=1 << 63), "seed: must be 9223372036854775807 or less"),
+        (lambda: sa.BlockMask.causal(1 << 70), "queries: must be 1099511627776 or less"),
+        (lambda: sa.BlockMask.prefix(9, 3, keys=1 << 70, diagonal="top_left"), "keys: must be 1099511627776 or less"),
         (lambda: sa.BlockMask.shaped("random", 9, density=2), "density: must be from 0 to 1"),
         (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3)), "cells: must be 3 whole numbers"),
         (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3, 3)), "rows = 9, cols = 9: of 3 frames of 3 x 3 both are 27"),
