@@ -67,7 +67,7 @@ def factors_of(name: str, scale: Tensor | None, tile: Tile | None, shape: Sequen
         sides = (_side(name, shape[-2], scale.shape[-2], "rows"), _side(name, shape[-1], scale.shape[-1], "columns"))
     else:
         what = f", or a line of one for each of the {stored} stored blocks" if stored is not None else ""
-        what += f"; for each item of the batch, {[*lead, '...']}" if lead else ""
+        what += f"; for each item of the batch, [{', '.join(map(str, lead))}, ...]" if lead else ""
         raise ValueError(f"{name}: its shape is {list(scale.shape)}; it must be a single factor, a matrix of one for each tile{what}")
     return (scale.reshape(1, 1) if scale.numel() == 1 else scale), *sides
 
@@ -135,7 +135,8 @@ def scaled_matmul(
     - [ceil(M / r), ceil(K / c)]: tiles of r x c, of the transposed matrix with transpose;
     - [nnzb], of a sparse matrix: its stored blocks, in the order of col_indices.
 
-    Items of a batch have the same factors, or each its own: [..., M, 1] of A [..., M, K].
+    Items of a batch have the same factors, or each its own: [..., M, 1] of A [..., M, K], and [..., nnzb]. Without a tile, [items, nnzb] is
+    taken as factors of stored blocks, even if it could be of tiles: say tile_a then.
     tile_a, tile_b say the tile: (128, 128), and None for all of an axis, (1, None). Without them a side is taken to be what the shapes say:
     1, all, or a power of two that divides the matrix's. ValueError asks for the tile where they say none of these: two factors along 200 may
     be of 100 or of 128. The result is out_dtype: torch.float32, torch.float16 or torch.bfloat16; so is bias, [N]. transpose, activation and

@@ -144,6 +144,15 @@ def test_a_batch_of_sparse_ones(lead_a, lead_b, right, own):
     close(got, x.double() @ scaled if right else scaled @ x.double(), torch.float32)
 
 
+def test_blocks_or_tiles_of_a_batch():
+    """Two items of two blocks, a factor each; or four tiles of both items, where these are said."""
+    values = torch.tensor([[1, 2], [3, 4]], dtype=torch.int8).view(2, 2, 1, 1)
+    a = sa.BSR(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), values, (2, 2))
+    b, factors = torch.eye(2, dtype=torch.int8), torch.tensor([[1.0, 10.0], [100.0, 1000.0]])
+    assert sa.scaled_matmul(a, b, scale_a=factors).tolist() == [[[1, 0], [0, 20]], [[300, 0], [0, 4000]]]
+    assert sa.scaled_matmul(a, b, scale_a=factors, tile_a=(1, 1)).tolist() == [[[1, 0], [0, 2000]], [[3, 0], [0, 4000]]]
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @pytest.mark.parametrize("stored", [0, 1, 2])
 def test_one_factor(stored, shape):
@@ -400,6 +409,7 @@ def test_refused():
             lambda: sa.scaled_matmul(a.expand(2, 8, 12), b, torch.ones(3, 8, 1)),
         ),
         (ValueError, "scale_a: its shape is .2, 8, 1.; it must be a single factor", lambda: sa.scaled_matmul(a, b, torch.ones(2, 8, 1))),
+        (ValueError, r"scale_a: its shape is .8.; .* for each item of the batch, .2, ....$", lambda: sa.scaled_matmul(a.expand(2, 8, 12), b, torch.ones(8))),
         (ValueError, "A: must have two dimensions or more", lambda: sa.scaled_matmul(a[0], b)),
         (RuntimeError, "A: its dtype must be that of B.values, int8, not float8_e5m2", lambda: sa.scaled_matmul(a.to(torch.float8_e5m2), one)),
         (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a, one, transpose=True)),
