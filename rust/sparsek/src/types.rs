@@ -221,6 +221,7 @@ impl Scale {
             Scale::Whole => (sys::SPK_SCALE_ALL, sys::SPK_SCALE_ALL),
             Scale::PerRow => (1, sys::SPK_SCALE_ALL),
             Scale::PerCol => (sys::SPK_SCALE_ALL, 1),
+            Scale::Tile(0, 0) => (0, 1), // to be refused: zeros alone say that there are no factors
             Scale::Tile(rows, cols) => (size(rows), size(cols)),
             Scale::PerBlock => (sys::SPK_SCALE_BLOCK, sys::SPK_SCALE_BLOCK),
         };

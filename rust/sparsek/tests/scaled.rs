@@ -146,3 +146,15 @@ fn factors_are_checked() {
         "scale_a with f32",
     );
 }
+
+/// Two zeros would tell the library that there are no factors.
+#[test]
+fn tiles_of_nothing_are_refused() {
+    let context = context();
+    for scale in [Scale::Tile(0, 0), Scale::Tile(0, 2), Scale::Tile(2, 0)] {
+        let (problem, mut d) = (Gemm::new(3, 2, 4).scale_a(scale), [0f32; 6]);
+        let error = context.gemm(&problem, GemmArgs::new(&A, &B, &mut d).scale_a(&[2.0; 12]), &estimate()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Argument);
+        assert!(error.to_string().contains("= 0: a factor covers 1 element or more"), "{error}");
+    }
+}

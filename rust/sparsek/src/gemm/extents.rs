@@ -90,7 +90,9 @@ mod tests {
                 }
             }
             for axis in [GroupAxis::Rows, GroupAxis::Cols, GroupAxis::Depth] {
-                assert_told::<i8>(Gemm::new(5, 4, 7).groups(axis, 3).scale_a(Scale::Whole).scale_b(Scale::Whole));
+                for scale in [Scale::Whole, Scale::PerRow, Scale::PerCol] {
+                    assert_told::<i8>(Gemm::new(5, 4, 7).groups(axis, 3).scale_a(scale).scale_b(scale));
+                }
             }
         }
     }
