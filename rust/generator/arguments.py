@@ -126,8 +126,9 @@ def of_operand(model: Model, operand: Operand) -> "list[str]":
     name, kind = operand.name, model.element(operand)
     words = model.words(ARGUMENT_WORDS, name, f"The operand {operand.title}.")
     if name in model.scales:
-        words = (f"Factors of {model.noun(model.scales[name])}, for [`{model.type}::{name}`]: those of tiles row by row, those of stored blocks in the blocks'"
-                 " order; item after item where each has a matrix of its own.")
+        blocks = ", those of stored blocks in the blocks' order" if model.op.operand(model.scales[name]).is_values else ""
+        words = (f"Factors of {model.noun(model.scales[name])}, for [`{model.type}::{name}`]: those of tiles row by row{blocks}; item after item where each"
+                 " has a matrix of its own.")
     if not model.is_addend(operand):
         mutable = "mut " if operand.is_output else ""
         return [setter(model, name, words, f"{name}: &'a {mutable}[{kind}]", f"self.{name} = Some({name});")]

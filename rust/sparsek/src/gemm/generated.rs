@@ -639,8 +639,8 @@ impl<'a, A: Product<D>, D: Element> GemmArgs<'a, A, D> {
         self
     }
 
-    /// Factors of A, for [`Gemm::scale_a`]: those of tiles row by row, those of stored blocks in the blocks' order;
-    /// item after item where each has a matrix of its own.
+    /// Factors of A, for [`Gemm::scale_a`]: those of tiles row by row; item after item where each has a matrix of its
+    /// own.
     ///
     /// ```
     /// # let (a, b, mut d) = ([1f32; 4], [1f32; 6], [0f32; 6]);
@@ -652,8 +652,8 @@ impl<'a, A: Product<D>, D: Element> GemmArgs<'a, A, D> {
         self
     }
 
-    /// Factors of B, for [`Gemm::scale_b`]: those of tiles row by row, those of stored blocks in the blocks' order;
-    /// item after item where each has a matrix of its own.
+    /// Factors of B, for [`Gemm::scale_b`]: those of tiles row by row; item after item where each has a matrix of its
+    /// own.
     ///
     /// ```
     /// # let (a, b, mut d) = ([1f32; 4], [1f32; 6], [0f32; 6]);
@@ -857,7 +857,7 @@ impl<A: Product<D>, D: Element> fmt::Debug for GemmPlan<A, D> {
 }
 
 impl Context {
-    /// Binds a dense product to a kernel: A and B of `A`, D of `D` (`A`, or f32 for 16-bit types).
+    /// Binds a dense product to a kernel: A and B of `A`, D of `D`, a type that [`Product`] allows.
     ///
     /// ```
     /// # use sparsek::{*, half::bf16};

@@ -388,8 +388,8 @@ impl<'a, X: Product<D>, D: Element> SddmmArgs<'a, X, D> {
         self
     }
 
-    /// Factors of X, for [`Sddmm::scale_x`]: those of tiles row by row, those of stored blocks in the blocks' order;
-    /// item after item where each has a matrix of its own.
+    /// Factors of X, for [`Sddmm::scale_x`]: those of tiles row by row; item after item where each has a matrix of its
+    /// own.
     ///
     /// ```
     /// # let (x, y, mut d) = ([1f32; 6], [1f32; 6], [0f32; 6]);
@@ -401,8 +401,8 @@ impl<'a, X: Product<D>, D: Element> SddmmArgs<'a, X, D> {
         self
     }
 
-    /// Factors of Y, for [`Sddmm::scale_y`]: those of tiles row by row, those of stored blocks in the blocks' order;
-    /// item after item where each has a matrix of its own.
+    /// Factors of Y, for [`Sddmm::scale_y`]: those of tiles row by row; item after item where each has a matrix of its
+    /// own.
     ///
     /// ```
     /// # let (x, y, mut d) = ([1f32; 6], [1f32; 6], [0f32; 6]);
@@ -591,7 +591,7 @@ impl<X: Product<D>, D: Element> fmt::Debug for SddmmPlan<X, D> {
 }
 
 impl Pattern {
-    /// Binds a problem to a kernel: X and Y of `X`, D of `D` (`X`, or f32 for 16-bit types).
+    /// Binds a problem to a kernel: X and Y of `X`, D of `D`, a type that [`Product`] allows.
     ///
     /// ```
     /// # use sparsek::{*, half::bf16};

@@ -612,8 +612,8 @@ impl<'a, A: Product<D>, D: Element> SpmmArgs<'a, A, D> {
         self
     }
 
-    /// Factors of B, for [`Spmm::scale_b`]: those of tiles row by row, those of stored blocks in the blocks' order;
-    /// item after item where each has a matrix of its own.
+    /// Factors of B, for [`Spmm::scale_b`]: those of tiles row by row; item after item where each has a matrix of its
+    /// own.
     ///
     /// ```
     /// # let (values, b, mut d) = ([1f32; 4], [1f32; 6], [0f32; 6]);
@@ -820,7 +820,7 @@ impl<A: Product<D>, D: Element> fmt::Debug for SpmmPlan<A, D> {
 }
 
 impl Pattern {
-    /// Binds a problem to a kernel: A and B of `A`, D of `D` (`A`, or f32 for 16-bit types).
+    /// Binds a problem to a kernel: A and B of `A`, D of `D`, a type that [`Product`] allows.
     ///
     /// ```
     /// # use sparsek::{*, half::bf16};
