@@ -243,9 +243,10 @@ class BlockMask:
     def shaped(
         cls, shape: str, queries: int, block: int | tuple[int, int] = 128, keys: int | None = None, *, seed: int = 0, device: Any = None, **words: Any
     ) -> BlockMask:
-        """A shape of the library's table by its name: shapes() lists them with their words, which are the options of `sparsek gen mask`. Some draw
-        blocks at random, by the seed: "nsa", 4096, 64, window=512, sinks=64, selected=16, heads=8. A query sees no key behind the one beside it,
-        unless the shape says otherwise or all_keys is True. The last query stands beside the last key; top_left=True: the first beside the first.
+        """A shape of the library's table by its name: BlockMask.shaped("nsa", 4096, 64, window=512, sinks=64, selected=16, heads=8). shapes() lists
+        the names and their words, which are the options of `sparsek gen mask`. Some shapes draw blocks at random; other seeds draw others. A query
+        sees no key behind the one beside it, unless the shape says otherwise or all_keys is True. The last query stands beside the last key; with
+        top_left=True the first stands beside the first.
         """
         known = _mask_shapes.SHAPES.get(shape) if isinstance(shape, str) else None
         if known is None:

@@ -256,11 +256,8 @@ class _Attention(_SingleLevelFunction):
     @staticmethod
     def forward(ctx, keyset, q, k, v, *rest):
         ctx.set_materialize_grads(False)
-        rest = (
-            *rest[:ATTENTION_FLAGS],
-            rest[ATTENTION_FLAGS] & ~DYNAMIC,
-            *rest[ATTENTION_FLAGS + 1 :],
-        )  # the faster kernel of gradients wants a mask that the host knows
+        static = rest[ATTENTION_FLAGS] & ~DYNAMIC  # the faster kernel of gradients wants a mask that the host knows
+        rest = (*rest[:ATTENTION_FLAGS], static, *rest[ATTENTION_FLAGS + 1 :])
         o, lse = _below_autograd(_attention.public_attention_lse, keyset, (q, k, v, *rest))
         rest += (None,) * (ATTENTION_OPTIONS - len(rest))
         ctx.save_for_backward(q, k, v, o, lse, *(rest[at] for at in ATTENTION_TENSORS))
