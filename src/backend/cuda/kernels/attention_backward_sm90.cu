@@ -253,6 +253,64 @@ inline void load_bits(const attention_task &task, unsigned (&to)[ROWS][LINE_WORD
 }
 #endif
 
+/* A tile's note, and K where it has steps. */
+SPK_INLINE void load_k(const tensor_maps &maps, const attention_task &task, ring_shared &shared, unsigned tiles,
+                       const ring_place<K_SLOTS> &place, const attention_backward_tile &tile, int key, int head_kv, int item, int begin,
+                       int stop)
+{
+    const ring<K_SLOTS> k = place.in(shared.k);
+    wait_empty_warp(k);
+    if (is_elected()) {
+        shared.tiles[k.stage] = tile;
+        barrier_arrive_expect(k.full_barrier(), stop > begin ? SHAPE.k_bytes : 0);
+        if (stop > begin)
+            load_tile<SHAPE.chunks, KEYS>(tiles + AT_K + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), key, head_kv,
+                                          task.k_strides.item != 0 ? item : 0);
+    }
+}
+
+SPK_INLINE void load_v(const tensor_maps &maps, const attention_task &task, ring_shared &shared, unsigned tiles,
+                       const ring_place<V_SLOTS> &place, int key, int head_kv, int item)
+{
+    const ring<V_SLOTS> v = place.in(shared.v);
+    wait_empty_warp(v);
+    if (is_elected()) {
+        barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
+        load_tile<SHAPE.chunks_v, KEYS>(tiles + AT_V + v.stage * SHAPE.v_bytes, maps.v, v.full_barrier(), key, head_kv,
+                                        task.v_strides.item != 0 ? item : 0);
+    }
+}
+
+/* A step's note, Q and LSE, and, PACKED, what its queries see, or, TILED, its bits. */
+SPK_INLINE void load_q(const tensor_maps &maps, const attention_task &task, const attention_backward_order &order, ring_shared &shared,
+                       unsigned tiles, const ring_place<Q_STAGES> &q, const attention_backward_step &step, int row,
+                       [[maybe_unused]] int key, int head, int item, int number)
+{
+    wait_empty_warp(q.in(shared.q));
+    if (is_elected()) {
+        shared.steps[q.stage] = step;
+        load_rows<SHAPE.chunks>(q.in(shared.q), tiles + AT_Q, maps.q, shared.lse2[q.stage], order.lse2 + number * (long long)ROWS, row,
+                                head, task.q_strides.item != 0 ? item : 0, PACKED ? ROWS * 8 : 0);
+#if PACKED
+        bulk_load(smem_address(shared.sights[q.stage]), order.spans.sights + ((long long)item * order.query_tiles * ROWS + row) * 2,
+                  ROWS * 8, q.in(shared.q).full_barrier());
+#endif
+    }
+#if TILED
+    load_bits(task, shared.bits[q.stage], q.in(shared.q).full_barrier(), step.turn, row, key);
+#endif
+}
+
+/* A step's gradient of O, and delta. */
+SPK_INLINE void load_d(const tensor_maps &maps, const attention_backward_task &all, const attention_backward_order &order,
+                       ring_shared &shared, unsigned tiles, const ring_place<D_STAGES> &d, int row, int head, int item, int number)
+{
+    wait_empty_warp(d.in(shared.d));
+    if (is_elected())
+        load_rows<SHAPE.chunks_v>(d.in(shared.d), tiles + AT_D, maps.d, shared.delta[d.stage], order.delta + number * (long long)ROWS, row,
+                                  head, all.grad_o_strides.item != 0 ? item : 0);
+}
+
 /* By one warp: K, Q and LSE, or V, the gradient of O and delta, or all of them: there are four warps for all rings. Its lanes stay
  * together, so that what TMA gets is in uniform registers: of others there are few. */
 template <bool of_q, bool of_d>
@@ -270,25 +328,11 @@ inline void produce(const tensor_maps &maps, const attention_backward_task &all,
         const int key = uniform(tile.key & ~ATTENTION_BACKWARD_HIDDEN), head_kv = uniform(tile.head_kv), item = uniform(tile.item);
         const int begin = uniform(tile.begin), stop = uniform(tile.end);
         if (of_q) {
-            const ring<K_SLOTS> k = k_slot.in(shared.k);
-            wait_empty_warp(k);
-            if (is_elected()) {
-                shared.tiles[k.stage] = tile;
-                barrier_arrive_expect(k.full_barrier(), stop > begin ? SHAPE.k_bytes : 0);
-                if (stop > begin)
-                    load_tile<SHAPE.chunks, KEYS>(tiles + AT_K + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), key, head_kv,
-                                                  task.k_strides.item != 0 ? item : 0);
-            }
+            load_k(maps, task, shared, tiles, k_slot, tile, key, head_kv, item, begin, stop);
             k_slot.advance();
         }
         if (of_d && stop > begin) {
-            const ring<V_SLOTS> v = v_slot.in(shared.v);
-            wait_empty_warp(v);
-            if (is_elected()) {
-                barrier_arrive_expect(v.full_barrier(), SHAPE.v_bytes);
-                load_tile<SHAPE.chunks_v, KEYS>(tiles + AT_V + v.stage * SHAPE.v_bytes, maps.v, v.full_barrier(), key, head_kv,
-                                                task.v_strides.item != 0 ? item : 0);
-            }
+            load_v(maps, task, shared, tiles, v_slot, key, head_kv, item);
             v_slot.advance();
         }
 #if TILED
@@ -303,28 +347,11 @@ inline void produce(const tensor_maps &maps, const attention_backward_task &all,
                 step.tile |= bits_ahead >= 0 ? ATTENTION_BACKWARD_HIDDEN : 0;
                 bits_ahead = at + 1 < stop ? bits_of(task, order, at + 1) : -1;
 #endif
-                wait_empty_warp(q.in(shared.q));
-                if (is_elected()) {
-                    shared.steps[q.stage] = step;
-                    load_rows<SHAPE.chunks>(q.in(shared.q), tiles + AT_Q, maps.q, shared.lse2[q.stage],
-                                            order.lse2 + number * (long long)ROWS, row, head, task.q_strides.item != 0 ? item : 0,
-                                            PACKED ? ROWS * 8 : 0);
-#if PACKED
-                    bulk_load(smem_address(shared.sights[q.stage]),
-                              order.spans.sights + ((long long)item * order.query_tiles * ROWS + row) * 2, ROWS * 8,
-                              q.in(shared.q).full_barrier());
-#endif
-                }
-#if TILED
-                load_bits(task, shared.bits[q.stage], q.in(shared.q).full_barrier(), step.turn, row, key);
-#endif
+                load_q(maps, task, order, shared, tiles, q, step, row, key, head, item, number);
                 q.advance();
             }
             if (of_d) {
-                wait_empty_warp(d.in(shared.d));
-                if (is_elected())
-                    load_rows<SHAPE.chunks_v>(d.in(shared.d), tiles + AT_D, maps.d, shared.delta[d.stage],
-                                              order.delta + number * (long long)ROWS, row, head, all.grad_o_strides.item != 0 ? item : 0);
+                load_d(maps, all, order, shared, tiles, d, row, head, item, number);
                 d.advance();
             }
         }
@@ -665,6 +692,13 @@ inline void shared_store_four(unsigned to, const float *x)
     asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(to), "f"(x[0]), "f"(x[1]), "f"(x[2]), "f"(x[3]) : "memory");
 }
 
+template <int count> inline void clear(float (&sums)[count])
+{
+#pragma unroll
+    for (int i = 0; i < count; i++)
+        sums[i] = 0;
+}
+
 struct consumer {
     const attention_backward_task &all;
     const attention_task &task;
@@ -822,6 +856,196 @@ struct consumer {
         }
     }
 
+    /* Weights (or their gradients, where `gradients`) of pairs that are not seen become zero. SCRUB: of those that are seen, what was not
+     * finite makes NaN. */
+    __device__ __forceinline__ void mend(float (&s)[ROWS / 2], const seen_pairs &seen, bool step_bad, bool gradients) const
+    {
+        keep_seen(s, seen);
+        if (SCRUB && (step_bad || bad_tile))
+            spoil(s, seen, step_bad, gradients);
+    }
+
+    /* ---- the parts of a tile and of a step, in the order in which run() has them. They take what they change by reference, one by one:
+     * gathered in a struct, the same statements become other machine code. */
+
+    /* LAG: waits until no sharer reads the slot that the step's gradients of scores go to. */
+    __device__ __forceinline__ void wait_used() const
+    {
+        if (LAG && count >= 2)
+            barrier_wait_warp(smem_address(&shared.used[count % 2]), count / 2 - 1 & 1);
+    }
+    /* Waits until all sharers have staged their gradients of scores: those of the step, or, LAG, of the step before. */
+    __device__ __forceinline__ void meet_sharers(int step) const
+    {
+        fence_async_shared();
+        if (LAG) {
+            arrive_warp(shared.staged[count % 2]);
+            if (step > 0)
+                barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
+        } else
+            named_barrier(barrier, THREADS);
+    }
+
+    /* The first step's scores. SCRUB: K and V are made finite before, where some step of the tile has pairs that are not seen. */
+    __device__ __forceinline__ void begin_tile(const attention_backward_tile &tile, float (&s)[ROWS / 2], float2 (&lse2)[ROWS / 8])
+    {
+#if SCRUB
+        bad_tile = false;
+        if (tile.key & ATTENTION_BACKWARD_HIDDEN) {
+            wait_full_warp(v_slot.in(shared.v));
+            scrub_tile();
+        }
+#endif
+        wait_full_warp(q.in(shared.q));
+        mma_fence();
+        multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(q_tile()));
+        if (NUMBERS_AHEAD)
+            take_numbers(lse2, shared.lse2[q.stage]);
+        wait_full_warp(v_slot.in(shared.v));
+        mma_wait<0>();
+        mma_settle(s);
+    }
+    /* A special step: some pair is not seen, or some LSE is large, or, SCRUB, the tile was scrubbed. This comes before the products, while
+     * there are registers for it. */
+    __device__ __forceinline__ void find_special(const attention_backward_tile &tile, const attention_backward_step &note, bool large,
+                                                 float (&s)[ROWS / 2], float2 (&lse2)[ROWS / 8], seen_pairs &seen, bool &bad, float scale2)
+    {
+        if (__any_sync(~0u, large))
+            weigh_ahead(s, lse2, shared.lse2[q.stage], task, note, tile.item, scale2);
+        seen = find_seen(task, shared, q.stage, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
+        if (SCRUB)
+            bad = scrub_step();
+    }
+    /* Asks for the products of V with the gradient of O. Only then the step before's part of grad_Q is published: tensor cores would have
+     * waited for that. */
+    __device__ __forceinline__ void ask_for_gradients(float (&d_s)[ROWS / 2], int step) const
+    {
+        mma_fence();
+        multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
+        if (!PART_FIRST && step > LAG)
+            publish_part((count - LAG) * ROUNDS - 1);
+    }
+    /* The step's scores become weights. */
+    __device__ __forceinline__ void find_weights(float (&s)[ROWS / 2], float2 (&lse2)[ROWS / 8], float2 (&delta)[ROWS / 8],
+                                                 float scale2) const
+    {
+        if (!NUMBERS_AHEAD)
+            take_numbers(lse2, shared.lse2[q.stage]);
+        weigh(s, lse2, scale2);
+        if (NUMBERS_AHEAD)
+            take_numbers(delta, shared.delta[d_place().stage]);
+    }
+    /* The products of V with the gradient of O, d_s, become gradients of scores. */
+    __device__ __forceinline__ void find_gradients(float (&d_s)[ROWS / 2], const float (&s)[ROWS / 2], float2 (&delta)[ROWS / 8]) const
+    {
+        if (!NUMBERS_AHEAD)
+            take_numbers(delta, shared.delta[d_place().stage]);
+        differentiate(d_s, s, delta);
+    }
+    /* Asks for the step's products for grad_V, grad_K and grad_Q (`part`). PART_FIRST: that for grad_Q before that for grad_K. */
+    __device__ __forceinline__ void ask_for_sums(float (&dk)[DEPTH / 2], float (&dv)[DEPTH_V / 2], float (&part)[GRAD_SUMS],
+                                                 const unsigned (&weights)[ROWS / 4], const unsigned (&gradients)[ROWS / 4], int step)
+    {
+        turn_wait<TURNS>(sharer);
+        mma_fence();
+        multiply_rows<DEPTH_V>(dv, weights, tile_at<ROWS>(d_tile()), step);
+        if (!PART_FIRST)
+            multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
+        meet_sharers(step);
+        mma_fence();
+        multiply_part(part, count - LAG, 0); /* in a tile's first step, of LAG, of what nobody will read */
+        if (PART_FIRST) {
+            mma_fence();
+            multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
+        }
+    }
+    /* Goes on to the next step's stages, and gives this one's back as the products with them end. PART_FIRST: the part of grad_Q is done
+     * then, and goes to shared memory. q_now: the step's Q. */
+    __device__ __forceinline__ void leave_stages(float (&part)[GRAD_SUMS], const ring_place<Q_STAGES> &q_now, bool last)
+    {
+        const ring_place<D_STAGES> d_now = d_place();
+        count++;
+        q.advance();
+        if (!PART_FIRST && !last)
+            wait_full_warp(q.in(shared.q));
+        mma_wait<2>(); /* the product for grad_V */
+        release(d_now.in(shared.d));
+        mma_wait<1>(); /* that for grad_K, or for grad_Q where it comes first */
+        if (PART_FIRST) {
+            mma_settle(part);
+            stage_part(part, count - 1);
+            if (!last)
+                wait_full_warp(q.in(shared.q));
+            if (!SCORES_EARLY) {
+                publish_part(count - 1);
+                mma_wait<0>();
+                release(q_now.in(shared.q));
+            }
+        } else
+            release(q_now.in(shared.q));
+    }
+    /* ROUNDS > 1: each round's part of grad_Q but the last goes to shared memory while the next one is multiplied. */
+    __device__ __forceinline__ void multiply_rounds(float (&sum)[ROUNDS][GRAD_SUMS])
+    {
+#pragma unroll
+        for (int round = 1; round < ROUNDS; round++) {
+            mma_fence();
+            multiply_part(sum[round], count - 1, round);
+            mma_wait<1>();
+            mma_settle(sum[round - 1]);
+            stage_part(sum[round - 1], (count - 1) * ROUNDS + round - 1);
+            publish_part((count - 1) * ROUNDS + round - 1);
+        }
+    }
+    /* Asks for the next step's scores; after the last step for K with itself: a branch would make products wait for each other. */
+    __device__ __forceinline__ void ask_for_next_scores(float (&s)[ROWS / 2], bool last) const
+    {
+        mma_fence();
+        multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(last ? k_tile() : q_tile()));
+        turn_pass<TURNS>(1 - sharer);
+    }
+    /* Not PART_FIRST: the step's last part of grad_Q goes to shared memory while the next step's scores are multiplied. */
+    __device__ __forceinline__ void keep_last_part(float (&part)[GRAD_SUMS], int step)
+    {
+        if (PART_FIRST)
+            return;
+        mma_wait<1>();
+        mma_settle(part);
+        if (LAG && step > 0)
+            arrive_warp(shared.used[count % 2]);
+        if (!LAG || step > 0)
+            stage_part(part, (count - LAG) * ROUNDS - 1);
+    }
+    /* PART_FIRST and SCORES_EARLY: the step's Q goes back while they are. */
+    __device__ __forceinline__ void leave_q(const ring_place<Q_STAGES> &q_now)
+    {
+        if (PART_FIRST && SCORES_EARLY) {
+            publish_part(count - 1);
+            mma_wait<1>();
+            release(q_now.in(shared.q));
+        }
+    }
+    /* LAG: the part of grad_Q of the tile's last step, which has no step behind it. */
+    __device__ __forceinline__ void multiply_lagging_part(float (&part)[GRAD_SUMS], int steps)
+    {
+        barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
+        mma_fence();
+        multiply_part(part, count - 1, 0);
+        if (steps > 1)
+            publish_part(count - 2);
+        mma_wait<0>();
+        mma_settle(part);
+        arrive_warp(shared.used[(count - 1) % 2]);
+        stage_part(part, count - 1);
+    }
+    __device__ __forceinline__ void end_tile(const attention_backward_tile &tile, const float (&dk)[DEPTH / 2],
+                                             const float (&dv)[DEPTH_V / 2])
+    {
+        store_keys(tile, dk, dv);
+        named_barrier(barrier, THREADS); /* all have read the note */
+        release(k_slot.in(shared.k));
+    }
+
     __device__ __forceinline__ void run();
 };
 
@@ -838,33 +1062,13 @@ inline void consumer::run()
         if (__any_sync(~0u, tile.head_kv < 0))
             return;
         if (steps == 0) {
-#pragma unroll
-            for (int i = 0; i < DEPTH / 2; i++)
-                dk[i] = 0;
-#pragma unroll
-            for (int i = 0; i < DEPTH_V / 2; i++)
-                dv[i] = 0;
-            store_keys(tile, dk, dv);
-            named_barrier(barrier, THREADS); /* all have read the note */
-            release(k_slot.in(shared.k));
+            clear(dk);
+            clear(dv);
+            end_tile(tile, dk, dv);
             continue;
         }
-#if SCRUB
-        bad_tile = false;
-        if (tile.key & ATTENTION_BACKWARD_HIDDEN) {
-            wait_full_warp(v_slot.in(shared.v));
-            scrub_tile();
-        }
-#endif
-        wait_full_warp(q.in(shared.q));
-        mma_fence();
-        multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(q_tile()));
         float2 lse2[ROWS / 8];
-        if (NUMBERS_AHEAD)
-            take_numbers(lse2, shared.lse2[q.stage]);
-        wait_full_warp(v_slot.in(shared.v));
-        mma_wait<0>();
-        mma_settle(s);
+        begin_tile(tile, s, lse2);
         for (int step = 0; step < steps; step++) {
             float d_s[ROWS / 2];
             unsigned weights[ROWS / 4], gradients[ROWS / 4];
@@ -874,134 +1078,44 @@ inline void consumer::run()
             seen_pairs seen;
             bool bad = false;
             wait_full_warp(d_place().in(shared.d));
-            if (special) { /* while there are registers for it */
-                if (__any_sync(~0u, large))
-                    weigh_ahead(s, lse2, shared.lse2[q.stage], task, note, tile.item, scale2);
-                seen = find_seen(task, shared, q.stage, (tile.key & ~ATTENTION_BACKWARD_HIDDEN) + sharer * 64, query_tile_of(note) * ROWS);
-                if (SCRUB)
-                    bad = scrub_step();
-            }
-            mma_fence();
-            multiply_scores<V_STEPS>(d_s, own_v(), tile_at<ROWS>(d_tile()));
-            if (!PART_FIRST && step > LAG)
-                publish_part((count - LAG) * ROUNDS - 1); /* of the step before: until here tensor cores would have waited for it */
-            if (!NUMBERS_AHEAD)
-                take_numbers(lse2, shared.lse2[q.stage]);
-            weigh(s, lse2, scale2);
+            if (special)
+                find_special(tile, note, large, s, lse2, seen, bad, scale2);
+            ask_for_gradients(d_s, step);
             float2 delta[ROWS / 8];
-            if (NUMBERS_AHEAD)
-                take_numbers(delta, shared.delta[d_place().stage]);
-            if (special) {
-                keep_seen(s, seen);
-                if (SCRUB && (bad || bad_tile))
-                    spoil(s, seen, bad, false);
-            }
+            find_weights(s, lse2, delta, scale2);
+            if (special)
+                mend(s, seen, bad, false);
             mma_wait<0>();
             mma_settle(d_s);
             if (step + 1 == steps)
                 release(v_slot.in(shared.v));
             pack(weights, s);
-            if (!NUMBERS_AHEAD)
-                take_numbers(delta, shared.delta[d_place().stage]);
-            differentiate(d_s, s, delta);
-            if (special) {
-                keep_seen(d_s, seen);
-                if (SCRUB && (bad || bad_tile))
-                    spoil(d_s, seen, bad, true);
-            }
+            find_gradients(d_s, s, delta);
+            if (special)
+                mend(d_s, seen, bad, true);
             pack(gradients, d_s);
-            if (LAG && count >= 2)
-                barrier_wait_warp(smem_address(&shared.used[count % 2]), count / 2 - 1 & 1);
+            wait_used();
             stage_scores(gradients, count);
-            turn_wait<TURNS>(sharer);
-            mma_fence();
-            multiply_rows<DEPTH_V>(dv, weights, tile_at<ROWS>(d_tile()), step);
-            if (!PART_FIRST)
-                multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
-            fence_async_shared();
-            if (LAG) {
-                arrive_warp(shared.staged[count % 2]);
-                if (step > 0)
-                    barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
-            } else
-                named_barrier(barrier, THREADS);
-            mma_fence();
-            multiply_part(sum[0], count - LAG, 0); /* in a tile's first step, of LAG, of what nobody will read */
-            if (PART_FIRST) {
-                mma_fence();
-                multiply_rows<DEPTH>(dk, gradients, tile_at<ROWS>(q_tile()), step);
-            }
+            ask_for_sums(dk, dv, sum[0], weights, gradients, step);
             const bool last = step + 1 == steps;
             const ring_place<Q_STAGES> q_now = q;
-            const ring_place<D_STAGES> d_now = d_place();
-            count++;
-            q.advance();
-            if (!PART_FIRST && !last)
-                wait_full_warp(q.in(shared.q));
-            mma_wait<2>(); /* the product for grad_V */
-            release(d_now.in(shared.d));
-            mma_wait<1>(); /* that for grad_K, or for grad_Q where it comes first */
-            if (PART_FIRST) {
-                mma_settle(sum[0]);
-                stage_part(sum[0], count - 1);
-                if (!last)
-                    wait_full_warp(q.in(shared.q));
-                if (!SCORES_EARLY) {
-                    publish_part(count - 1);
-                    mma_wait<0>();
-                    release(q_now.in(shared.q));
-                }
-            } else
-                release(q_now.in(shared.q));
-#pragma unroll
-            for (int round = 1; round < ROUNDS; round++) {
-                mma_fence();
-                multiply_part(sum[round], count - 1, round);
-                mma_wait<1>();
-                mma_settle(sum[round - 1]);
-                stage_part(sum[round - 1], (count - 1) * ROUNDS + round - 1);
-                publish_part((count - 1) * ROUNDS + round - 1);
-            }
-            /* The next step's scores; after the last step, of K with itself: a branch would make products wait for each other. */
-            mma_fence();
-            multiply_scores<K_STEPS>(s, own_k(), tile_at<ROWS>(last ? k_tile() : q_tile()));
-            turn_pass<TURNS>(1 - sharer);
-            if (!PART_FIRST) {
-                mma_wait<1>();
-                mma_settle(sum[ROUNDS - 1]);
-                if (LAG && step > 0)
-                    arrive_warp(shared.used[count % 2]);
-                if (!LAG || step > 0)
-                    stage_part(sum[ROUNDS - 1], (count - LAG) * ROUNDS - 1);
-            }
+            leave_stages(sum[0], q_now, last);
+            multiply_rounds(sum);
+            ask_for_next_scores(s, last);
+            keep_last_part(sum[ROUNDS - 1], step);
             if (NUMBERS_AHEAD && !last)
                 take_numbers(lse2, shared.lse2[q.stage]);
-            if (PART_FIRST && SCORES_EARLY) {
-                publish_part(count - 1);
-                mma_wait<1>();
-                release(q_now.in(shared.q));
-            }
+            leave_q(q_now);
             mma_wait<0>();
             mma_settle(s);
         }
-        if (LAG) {
-            barrier_wait_warp(smem_address(&shared.staged[(count - 1) % 2]), (count - 1) / 2 & 1);
-            mma_fence();
-            multiply_part(sum[0], count - 1, 0);
-            if (steps > 1)
-                publish_part(count - 2);
-            mma_wait<0>();
-            mma_settle(sum[0]);
-            arrive_warp(shared.used[(count - 1) % 2]);
-            stage_part(sum[0], count - 1);
-        }
+        if (LAG)
+            multiply_lagging_part(sum[0], steps);
         if (!PART_FIRST)
             publish_part(count * ROUNDS - 1);
         mma_settle(dk);
         mma_settle(dv);
-        store_keys(tile, dk, dv);
-        named_barrier(barrier, THREADS); /* all have read the note */
-        release(k_slot.in(shared.k));
+        end_tile(tile, dk, dv);
         v_slot.advance();
     }
 }

@@ -252,6 +252,86 @@ inline void store_group(const spk_tensor_map *map_d, const spk_cuda_arguments &a
     }
 }
 
+/* ---- the multiplying warpgroups: the first half of a group's tiles is one's, the second the other's (`half`). A warpgroup's `leader`
+ * gives stages back. */
+
+/* Of an edge block's stage: zeroes what of the tiles lies beyond K. */
+SPK_INLINE void clear_edge(unsigned a, int present, int half)
+{
+    for (int t = 0; t < WG_M * SLOTS; t++)
+        if (present >> (GROUP_EDGE + t % SLOTS) & 1)
+            clear_overhang(a + t * A_TILE);
+    fence_async_shared();
+    named_barrier(1 + half, 128);
+}
+
+/* The products of a stage that at least one of the tiles takes part in (bits of `mine`), and the end of those of the stage before. */
+SPK_INLINE void multiply_present(float (&sum)[WG_M][BN / 2], unsigned a, unsigned b, [[maybe_unused]] int mine, int begun)
+{
+#if HEIGHT == 128
+    multiply(sum[0], a, b, begun);
+    mma_wait<1>();
+#else /* each way with all that belongs to it: else ptxas serialises them (C7520) */
+    if (mine == 1) {
+        multiply(sum[0], a, b, begun & 1);
+        mma_wait<1>();
+    } else if (mine == 2) {
+        multiply(sum[1], a + SLOTS * A_TILE, b, begun >> 1);
+        mma_wait<1>();
+    } else {
+        multiply_both(sum, a, b, begun);
+        mma_wait<1>();
+    }
+#endif
+}
+
+/* Of a stage that no tile takes part in. What is under way ends first: the producers may need its stage before the next one of ours
+ * comes. */
+SPK_INLINE void leave_out(const ring<STAGES> &at, int before, bool leader, bool warp_leader)
+{
+    mma_wait<0>();
+    if (leader && before >= 0)
+        release(at, before, 4);
+    at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but one has its
+                       parity */
+    __syncwarp();
+    if (warp_leader)
+        release(at, at.stage, 1);
+}
+
+/* The products of a group's stages [first, last). Returns which tiles' sums hold products: the others hold nothing. */
+SPK_INLINE int multiply_stages(float (&sum)[WG_M][BN / 2], const group_lists &lists, int first, int last, unsigned ring_memory,
+                               ring<STAGES> &at, int half, bool leader, bool warp_leader)
+{
+    int begun = 0 /* bit m: tile m's sum holds products */, before = -1, next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
+    for (int q = first; q < last; q++) {
+        const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);
+        next = __ldg(lists.present + (q + 1 < last ? q + 1 : q) / CHUNKS); /* fetched ahead of the wait */
+        if (mine) {
+            const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE), b = stage + A_BYTES;
+            at.wait_full();
+            if (EDGE_LEFT != 0 && present >> GROUP_EDGE != 0 && q % CHUNKS == EDGE_CHUNKS - 1)
+                clear_edge(a, present, half);
+            multiply_present(sum, a, b, mine, begun);
+            begun |= mine;
+            if (before >= 0 && leader)
+                release(at, before, 4); /* the multiplication has brought the four warps together */
+            before = at.stage;
+        } else {
+            leave_out(at, before, leader, warp_leader);
+            before = -1;
+        }
+        at.advance();
+    }
+    mma_wait<0>();
+#pragma unroll
+    for (int m = 0; m < WG_M; m++)
+        mma_settle(sum[m]);
+    if (before >= 0 && leader)
+        release(at, before, 4);
+    return begun;
+}
+
 inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, const group_lists &lists,
                     unsigned ring_memory, unsigned staging, ring<STAGES> at)
 {
@@ -263,60 +343,7 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
         int group, col;
         group_place(order, tile, group, col);
         const int first = __ldg(lists.offsets + group) * CHUNKS, last = __ldg(lists.offsets + group + 1) * CHUNKS;
-        int begun = 0 /* bit m: tile m's sum holds products */, before = -1,
-            next = first < last ? __ldg(lists.present + first / CHUNKS) : 0;
-        for (int q = first; q < last; q++) {
-            const int present = next, mine = tiles_of(present, q % CHUNKS) >> (half * WG_M) & ((1 << WG_M) - 1);
-            next = __ldg(lists.present + (q + 1 < last ? q + 1 : q) / CHUNKS); /* fetched ahead of the wait */
-            if (mine) {
-                const unsigned stage = ring_memory + at.stage * STAGE_BYTES, a = stage + half * (WG_M * SLOTS * A_TILE),
-                               b = stage + A_BYTES;
-                at.wait_full();
-                if (EDGE_LEFT != 0 && present >> GROUP_EDGE != 0 && q % CHUNKS == EDGE_CHUNKS - 1) {
-                    for (int t = 0; t < WG_M * SLOTS; t++)
-                        if (present >> (GROUP_EDGE + t % SLOTS) & 1)
-                            clear_overhang(a + t * A_TILE);
-                    fence_async_shared();
-                    named_barrier(1 + half, 128);
-                }
-#if HEIGHT == 128
-                multiply(sum[0], a, b, begun);
-                mma_wait<1>();
-#else /* each way with all that belongs to it: else ptxas serialises them (C7520) */
-                if (mine == 1) {
-                    multiply(sum[0], a, b, begun & 1);
-                    mma_wait<1>();
-                } else if (mine == 2) {
-                    multiply(sum[1], a + SLOTS * A_TILE, b, begun >> 1);
-                    mma_wait<1>();
-                } else {
-                    multiply_both(sum, a, b, begun);
-                    mma_wait<1>();
-                }
-#endif
-                begun |= mine;
-                if (before >= 0 && leader)
-                    release(at, before, 4); /* the multiplication has brought the four warps together */
-                before = at.stage;
-            } else { /* what is under way ends first: the producers may need its stage before the next one of ours comes */
-                mma_wait<0>();
-                if (leader && before >= 0)
-                    release(at, before, 4);
-                at.wait_full(); /* by each warp for itself: nothing brings them together here, and none may miss a phase, as the next but
-                                   one has its parity */
-                __syncwarp();
-                if (warp_leader)
-                    release(at, at.stage, 1);
-                before = -1;
-            }
-            at.advance();
-        }
-        mma_wait<0>();
-#pragma unroll
-        for (int m = 0; m < WG_M; m++)
-            mma_settle(sum[m]);
-        if (before >= 0 && leader)
-            release(at, before, 4);
+        const int begun = multiply_stages(sum, lists, first, last, ring_memory, at, half, leader, warp_leader);
         for (int m = 0; m < WG_M; m++)
             if (!(begun >> m & 1))
 #pragma unroll

@@ -287,6 +287,105 @@ inline void finish_cluster(const spk_cuda_arguments &arg, cluster_sums &all, con
 struct cluster_sums {};
 #endif
 
+/* ---- the multiplying warpgroups. Warpgroup `group` has the part of a tile that is `down` parts below the first and `across` beside it;
+ * its `leader` waits for stores and gives stages back. Steps take what they need one by one: gathered in a struct, the same statements
+ * become other machine code. */
+
+/* SPARE: the stage that D of the tile before was staged in goes back, behind this tile's first products. */
+SPK_INLINE void release_held(const ring<STAGES> &at, bool leader, int &held)
+{
+    if (SPARE && held >= 0) {
+        if (leader) {
+            tma_store_wait_read<1>();
+            at.release(held);
+        }
+        held = -1;
+    }
+}
+
+/* Adds the products of a tile's stages to its sums. A stage goes back when the products of the next one are under way. Returned is the
+ * last stage, which has not gone back; -1: there is none. */
+SPK_INLINE int multiply_stages(float (&sum)[WG_M][WG_N / 2], const row_stages &work, ring<STAGES> &at, unsigned tiles, int group, int down,
+                               int across, bool leader, int &held)
+{
+    int before = -1;
+    for (int step = 0; step < work.count; step++) {
+        const unsigned stage = tiles + at.stage * STAGE_BYTES;
+        const unsigned a = stage + down * (WG_M * 64 * CHUNK * 2), b = stage + A_BYTES + across * (WG_N * CHUNK * 2);
+        at.wait_full();
+        if (EDGE_LEFT != 0 && work.edge && step == work.count - 1)
+            clear_overhang(a, 1 + group);
+        multiply(sum, a, b, !OVERWRITES || step > 0);
+        release_held(at, leader, held);
+        mma_wait<1>();
+        if (before >= 0 && leader)
+            at.release(before);
+        before = at.stage;
+        at.advance();
+    }
+    turn_pass<PINGPONG>(group ^ 1);
+    mma_wait<0>();
+#pragma unroll
+    for (int m = 0; m < WG_M; m++)
+        mma_settle(sum[m]);
+    return before;
+}
+
+/* SPARE: of a tile's last stage A is held while D is staged there. */
+SPK_INLINE void leave_last_stage(const ring<STAGES> &at, const spk_tile_order &order, int last, bool leader, int &held)
+{
+    if (SPARE && !order.direct && last >= 0)
+        held = last;
+    else if (last >= 0 && leader)
+        at.release(last);
+}
+
+/* Adds the sums of the cluster's blocks, where they share the tile. false: nothing is left for this block to store. i0, j0: of the
+ * warpgroup's first sum in D; first: CUT: whether the block is the cluster's first, which stores. */
+SPK_INLINE bool add_cluster([[maybe_unused]] const spk_cuda_arguments &item, [[maybe_unused]] cluster_sums &all,
+                            [[maybe_unused]] float (&sum)[WG_M][WG_N / 2], [[maybe_unused]] bool split, [[maybe_unused]] bool first,
+                            [[maybe_unused]] int i0, [[maybe_unused]] int j0)
+{
+#if CUT
+    if (split && !first) {
+        all.send(sum);
+        return false;
+    }
+    if (split)
+        all.add(sum, 1 + CONSUMERS);
+#elif SPLIT > 1
+    if (split) {
+        finish_cluster(item, all, sum, i0, j0);
+        return false;
+    }
+#endif
+    return true;
+}
+
+/* The epilogue of a warpgroup's sums of a tile, and their way to D. */
+SPK_INLINE void store_sums(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order,
+                           const spk_cuda_arguments &item, const tile_work &tile, float (&sum)[WG_M][WG_N / 2], int i0, int j0,
+                           [[maybe_unused]] unsigned tiles, unsigned staging, int group, [[maybe_unused]] int down,
+                           [[maybe_unused]] int held, [[maybe_unused]] int &buffer)
+{
+#pragma unroll
+    for (int m = 0; m < WG_M; m++) {
+        const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
+        [[maybe_unused]] const auto piece_row = [i](int) { return i; };
+        [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * SHAPE.staging_columns * 128);
+        /* With two blocks on a multiprocessor registers would run out. */
+        if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS, true>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
+            finish_tile<WG_N, CTAS != 1 || !STAGED_EPILOGUE>(item, sum[m], warp_i, j0);
+#if DTYPE_D != F32
+        if (!order.direct)
+            store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staged, buffer, 1 + group, j0, (int)arg.n, piece_row, tile.item,
+                                         SPARE && tile.stages.count > 0 ? tiles + held * STAGE_BYTES + down * (WG_M * 64 * CHUNK * 2) : 0);
+        else
+#endif
+            store_direct<WG_N>(item, sum[m], warp_i, j0);
+    }
+}
+
 inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, const spk_tile_order &order, unsigned tiles,
                     unsigned staging, ring<STAGES> at, [[maybe_unused]] cluster_sums all)
 {
@@ -309,7 +408,6 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
     for (int turn = PINGPONG ? group : 0; find_tile(arg, order, turn, tile); turn += PINGPONG ? 2 : 1) {
         const int others = PINGPONG ? stages_of_turn(arg, order, turn + 1) : 0; /* looked up while this one's stages come */
 #endif
-        const row_stages &work = tile.stages;
         if (!OVERWRITES)
             clear(sum);
         turn_wait<PINGPONG>(group);
@@ -319,75 +417,22 @@ inline void consume(const spk_tensor_map *map_d, const spk_cuda_arguments &arg, 
             tma_store_wait_read<0>();
             all.open();
         }
+#else
+        const bool first = true;
 #endif
-        int before = -1;
-        for (int step = 0; step < work.count; step++) {
-            const unsigned stage = tiles + at.stage * STAGE_BYTES;
-            const unsigned a = stage + down * (WG_M * 64 * CHUNK * 2), b = stage + A_BYTES + across * (WG_N * CHUNK * 2);
-            at.wait_full();
-            if (EDGE_LEFT != 0 && work.edge && step == work.count - 1)
-                clear_overhang(a, 1 + group);
-            multiply(sum, a, b, !OVERWRITES || step > 0);
-            if (SPARE && held >= 0) {
-                if (leader) {
-                    tma_store_wait_read<1>();
-                    at.release(held);
-                }
-                held = -1;
-            }
-            mma_wait<1>();
-            if (before >= 0 && leader)
-                at.release(before);
-            before = at.stage;
-            at.advance();
-        }
-        turn_pass<PINGPONG>(group ^ 1);
-        mma_wait<0>();
-#pragma unroll
-        for (int m = 0; m < WG_M; m++)
-            mma_settle(sum[m]);
-        if (SPARE && !order.direct && before >= 0)
-            held = before;
-        else if (before >= 0 && leader)
-            at.release(before);
-        if (OVERWRITES && work.count == 0)
+        const int last = multiply_stages(sum, tile.stages, at, tiles, group, down, across, leader, held);
+        leave_last_stage(at, order, last, leader, held);
+        if (OVERWRITES && tile.stages.count == 0)
             clear(sum);
 #if !CUT
         if (PINGPONG)
             at.skip(others);
 #endif
-
         item_view item = item_arguments(arg, tile.item);
         const int i0 = tile.row / PARTS * BLOCK_ROWS + tile.row % PARTS * TILE_M + down * (WG_M * 64), j0 = tile.col * BN + across * WG_N;
-#if CUT
-        if (tile.split && !first) {
-            all.send(sum);
+        if (!add_cluster(item, all, sum, tile.split, first, i0, j0))
             continue;
-        }
-        if (tile.split)
-            all.add(sum, 1 + CONSUMERS);
-#elif SPLIT > 1
-        if (tile.split) {
-            finish_cluster(item, all, sum, i0, j0);
-            continue;
-        }
-#endif
-#pragma unroll
-        for (int m = 0; m < WG_M; m++) {
-            const int i = i0 + m * 64, warp_i = i + threadIdx.x / 32 % 4 * 16;
-            [[maybe_unused]] const auto piece_row = [i](int) { return i; };
-            [[maybe_unused]] const unsigned staged = staging + group * (BUFFERS * SHAPE.staging_columns * 128);
-            /* With two blocks on a multiprocessor registers would run out. */
-            if (CTAS > 1 || order.direct || !finish_staged<WG_N, 64, BUFFERS, true>(item, sum[m], staged, 1 + group, warp_i, j0, piece_row))
-                finish_tile<WG_N, CTAS != 1 || !STAGED_EPILOGUE>(item, sum[m], warp_i, j0);
-#if DTYPE_D != F32
-            if (!order.direct)
-                store_tma<WG_N, 64, BUFFERS>(map_d, sum[m], staged, buffer, 1 + group, j0, (int)arg.n, piece_row, tile.item,
-                                             SPARE && work.count > 0 ? tiles + held * STAGE_BYTES + down * (WG_M * 64 * CHUNK * 2) : 0);
-            else
-#endif
-                store_direct<WG_N>(item, sum[m], warp_i, j0);
-        }
+        store_sums(map_d, arg, order, item, tile, sum, i0, j0, tiles, staging, group, down, held, buffer);
     }
     if (leader)
         tma_store_wait_read<0>();
