@@ -84,7 +84,7 @@ static bool takes(const spk_mask_shape_row *shape, spk_mask_word word)
     return false;
 }
 
-/* What other shapes take is looked at, too: a wrong number is a mistake, whoever reads it. */
+/* Counts that other shapes take are looked at, too: a wrong number is a mistake, whoever reads it. */
 spk_status spk_mask_take(spk_generate *o)
 {
     const spk_mask_shape_row *shape = spk_mask_shape_of(o->mask);

@@ -13,7 +13,7 @@ const char *spk_cuda_vendor_refusal(const spk_problem *problem)
 {
     const spk_problem *p = problem;
     if (!is_known(p->a.dtype) || !is_known(p->d.dtype) || p->b.dtype != p->a.dtype)
-        return "A and B must be of one type, which is no factor's";
+        return "A and B must have the same type, and none of 8 bits";
     if (p->d.dtype != p->a.dtype && (p->d.dtype != SPK_F32 || p->a.dtype == SPK_F64))
         return "it writes the dtype of A, or f32";
     if (p->m == 0 || p->n == 0 || p->k == 0)
