@@ -254,13 +254,13 @@ class BlockMask:
         sizes = _sizes(queries, queries if keys is None else keys, block)
         for name in words:
             if name not in known.parameters:
-                raise ValueError(f"{name}: shape {shape!r} takes {', '.join(known.parameters)}")
+                raise TypeError(f"{name}: shape {shape!r} takes {', '.join(known.parameters)}")
         given = {}
         for name, parameter in known.parameters.items():
             if name in words:
                 given[name] = _word(parameter, words[name])
             elif parameter.usual is None:
-                raise ValueError(f"{name}: shape {shape!r} needs it: {parameter.help}")
+                raise TypeError(f"{name}: shape {shape!r} needs it: {parameter.help}")
             elif parameter.value == _mask_shapes.SHARE:
                 given[name] = float(parameter.usual)
         return _shaped(sizes, shape, device, given, _count("seed", seed, 0, _mask_shapes.MOST_SEED))

@@ -284,8 +284,6 @@ def test_picture():
         (lambda: sa.BlockMask.video(0, 3, 3, (1, 1, 1)), "frames: must be 1 or more"),
         (lambda: sa.BlockMask.video(2, 3, 3, (1, 1)), "window: must be"),
         (lambda: sa.BlockMask.shaped("round", 9), "shape: must be one of causal, window, .*, not 'round'"),
-        (lambda: sa.BlockMask.shaped("causal", 9, sinks=3), "sinks: shape 'causal' takes heads, all_keys, top_left"),
-        (lambda: sa.BlockMask.shaped("prefix", 9), "prefix: shape 'prefix' needs it: so many of the first keys"),
         (lambda: sa.BlockMask.shaped("window", 9, window=0), "window: must be 1 or more"),
         (lambda: sa.BlockMask.shaped("window", 9, window=1 << 41), "window: must be 1099511627776 or less, not 2199023255552"),
         (lambda: sa.BlockMask.shaped("window", 9, window=1 << 70), "window: must be 1099511627776 or less"),
@@ -307,3 +305,11 @@ def test_picture():
 def test_wrong_words(make, said):
     with pytest.raises(ValueError, match=said):
         make()
+
+
+def test_words_of_a_shape():
+    """As of a function: those it does not know, and those that are missing."""
+    with pytest.raises(TypeError, match="sinks: shape 'causal' takes heads, all_keys, top_left"):
+        sa.BlockMask.shaped("causal", 9, sinks=3)
+    with pytest.raises(TypeError, match="prefix: shape 'prefix' needs it: so many of the first keys"):
+        sa.BlockMask.shaped("prefix", 9)
