@@ -82,6 +82,12 @@ def _batch(name: str, x: Tensor, items_x: int, other: str, y: Tensor, items_y: i
         raise RuntimeError(f"sparse_autotune: {text}") from None
 
 
+def _check_flags_of_new(flags: int) -> None:
+    """Of products that make their result."""
+    _check_flags(flags, OF_SPMM)
+    _require(not flags & FACTOR, "flags: a factor is what out holds: there is none")
+
+
 def _spmm_shape(values: Tensor, row_offsets: Tensor, col_indices: Tensor, dense: Tensor, bias: Tensor | None, rows: int, cols: int, flags: int) -> list[Any]:
     _check_flags(flags, OF_SPMM)
     _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")
@@ -179,11 +185,13 @@ def _check_out(out: Tensor, like: Tensor, shape: list[Any], dtype: torch.dtype |
 
 @torch.library.register_fake("sparse_autotune::spmm")
 def _spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags):
+    _check_flags_of_new(flags)
     return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
 
 
 @torch.library.register_fake("sparse_autotune::_spmm")
 def _raw_spmm(values, row_offsets, col_indices, dense, bias, rows, cols, flags, version):
+    _check_flags_of_new(flags)
     return dense.new_empty(_spmm_shape(values, row_offsets, col_indices, dense, bias, rows, cols, flags))
 
 
@@ -256,7 +264,7 @@ def _check_dims(name: str, tensor: Tensor) -> None:
 def _scaled_spmm(
     values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
 ):
-    _check_flags(flags, OF_SPMM)
+    _check_flags_of_new(flags)
     _check_factors("values", values)
     _check_dtype("dense", dense, "values", values)
     _require(values.dim() >= 3, f"values: must have the dimensions [..., blocks, block rows, block columns], not {list(values.shape)}")

@@ -81,13 +81,19 @@ void run(const Dense &call, Tensor out)
     torch::stable::zero_(rest);
 }
 
-} // namespace
-
-Tensor raw_spmm(SPARSE_PARAMETERS, int64_t version)
+/* Of products that make their result. */
+void check_flags_of_new(int64_t flags)
 {
     check_flags(flags, FLAGS_OF_SPMM);
     if (flags & FLAG_FACTOR)
         refuse("flags: a factor is what out holds: there is none");
+}
+
+} // namespace
+
+Tensor raw_spmm(SPARSE_PARAMETERS, int64_t version)
+{
+    check_flags_of_new(flags);
     const Multiply call = multiply_of(SPARSE_ARGUMENTS, version);
     Tensor out = empty_like(dense, call.out_sizes, call.dtype);
     run(call, out);
@@ -211,6 +217,7 @@ void raw_gemm_out(DENSE_PARAMETERS, int64_t flags, Tensor out)
 
 Multiply scaled_multiply_of(SCALED_SPARSE_PARAMETERS, SCALES_PARAMETERS)
 {
+    check_flags_of_new(flags);
     const Scaling scaling = SCALING_OF_PARAMETERS;
     return multiply_of(values, row_offsets, col_indices, dense, bias, rows, cols, flags, VERSION_UNKNOWN, &scaling);
 }

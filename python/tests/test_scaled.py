@@ -5,6 +5,7 @@ import torch
 from conftest import random_bsr
 
 import sparse_autotune as sa
+from sparse_autotune._numbers import FACTOR
 
 FACTORS = [torch.float8_e4m3fn, torch.float8_e5m2, torch.int8]
 RESULTS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
@@ -416,6 +417,20 @@ def test_refused():
         (RuntimeError, "A: its shape is .8, 12.; the product needs 8 columns", lambda: sa.scaled_matmul(a.to("meta"), one.to("meta"), transpose=True)),
     ):
         with pytest.raises(error, match=words):
+            call()
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_a_factor_without_a_result_to_hold_it(device):
+    """The product would be multiplied with what memory holds."""
+    one, b = sa.BSR.from_dense(drawn(8, 12, dtype=torch.int8), 4), drawn(12, 8, dtype=torch.int8)
+    values, offsets, columns, b = (part.to(device) for part in (one.values, one.row_offsets, one.col_indices, b))
+    none, ops = (None, None, None, 0, 0, 0, 0, 0), torch.ops.sparse_autotune
+    for call in (
+        lambda: ops.scaled_spmm(values, offsets, columns, b, 8, 12, FACTOR, *none),
+        lambda: ops.spmm(values.float(), offsets, columns, b.float(), None, 8, 12, FACTOR),
+    ):
+        with pytest.raises(RuntimeError, match="flags: a factor is what out holds: there is none"):
             call()
 
 
