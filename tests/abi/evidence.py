@@ -246,7 +246,8 @@ def exchanges(path):
             open_at[-1].append(i)
         elif match:
             at = [*open_at.pop(), i]
-            if len(at) >= 3 and lines[at[0] + 1 : at[1]] != lines[at[1] + 1 : at[2]]:
+            alone = any("this file alone" in lines[outer[0]] for outer in open_at)  # a header's defaults, which no row compiles
+            if not alone and len(at) >= 3 and lines[at[0] + 1 : at[1]] != lines[at[1] + 1 : at[2]]:
                 yield lines, at
 
 

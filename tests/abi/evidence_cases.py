@@ -39,6 +39,7 @@ CONSTANTS = [
 OF_NO_ROW = [
     ("library.c", "    const bool may = spk_code_may_be_made();"),
     ("library.c", "    return index == LIBXSMM && !spk_libxsmm_has_stack();"),
+    ("vector.h", "#include <immintrin.h>"),  # of the system: no source of ours
 ]
 
 # What is easily not seen: a file, a text in it, what it becomes, once to prepare and then to change; and a row at least that must become stale by the latter.
