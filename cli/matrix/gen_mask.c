@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "cli/base/text.h"
 #include "cli/io/messages.h"
 #include "cli/matrix/experts.h"
@@ -271,7 +272,7 @@ int gen_mask_take(const cli *app, mask_flags *f, mask_shared shared, spk_generat
         } else if (!p.usual) {
             return cli_fail(app, EXIT_USAGE, "--shape %s needs --%s: %s", shape.name, p.name, p.help);
         } else if (p.value == SPK_MASK_VALUE_SHARE) {
-            *(double *)at = strtod(p.usual, NULL);
+            *(double *)at = spk_real(p.usual, NULL);
         }
     }
     for (int i = 0; i < f->count; i++)
