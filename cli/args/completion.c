@@ -8,6 +8,7 @@
 #include "cli/args/help.h"
 #include "cli/base/text.h"
 #include "cli/io/messages.h"
+#include "type/names.h"
 #include "type/type.h"
 
 #define MATRIX_ENDINGS "mtx|smtx|npy|safetensors"

@@ -9,6 +9,7 @@
 #include "base/c_locale.h"
 #include "cli/base/term.h"
 #include "cli/base/text.h"
+#include "type/names.h"
 #include "type/tile.h"
 #include "type/type.h"
 

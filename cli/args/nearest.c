@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/args/args.h"
+#include "type/names.h"
 #include "type/type.h"
 
 static int smallest(int a, int b, int c)

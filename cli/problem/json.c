@@ -8,6 +8,7 @@
 #include "cli/io/json.h"
 #include "cli/io/messages.h"
 #include "cli/problem/problem.h"
+#include "type/names.h"
 #include "type/tile.h"
 #include "type/type.h"
 

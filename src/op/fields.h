@@ -12,6 +12,7 @@
 
 #include "base/status.h"
 #include "op/operation.h"
+#include "type/names.h"
 
 /* Names of values, and what they add to the name of an epilogue: in the order of the enumerations of sparsek.h. */
 #define SPK_LAYOUTS "row|col"

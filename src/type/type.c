@@ -30,28 +30,6 @@ static const spk_type types[] = {
 #undef SPK_TYPE
 };
 
-/* A name with a '|' before it, or nothing. */
-#define VALUES_SPK_USE_VALUES(name) "|" #name
-#define VALUES_SPK_USE_FACTORS(name)
-#define VALUES_SPK_USE_PRODUCTS(name)
-#define VALUES_SPK_USE_INDICES(name)
-#define MATRICES_SPK_USE_VALUES(name) "|" #name
-#define MATRICES_SPK_USE_FACTORS(name) "|" #name
-#define MATRICES_SPK_USE_PRODUCTS(name)
-#define MATRICES_SPK_USE_INDICES(name)
-
-const char spk_type_names_of_values[] =
-#define SPK_TYPE(enumerator, name, use, ...) VALUES_##use(name)
-#include "type/types.def"
-#undef SPK_TYPE
-    "";
-
-const char spk_type_names_of_matrices[] =
-#define SPK_TYPE(enumerator, name, use, ...) MATRICES_##use(name)
-#include "type/types.def"
-#undef SPK_TYPE
-    "";
-
 enum { TYPES = sizeof types / sizeof types[0] };
 
 const spk_type *spk_type_of(spk_dtype dtype)

@@ -59,12 +59,6 @@ spk_dtype spk_type_reduced(spk_dtype dtype);
 /* The type of matrices that is called so elsewhere, "bfloat16" or "half"; a row without a name where there is none. */
 const spk_type *spk_type_meant(const char *word);
 
-/* Their names for tables of options, separated by '|': of values; of all that matrices hold; of sums, and of products. */
-#define SPK_TYPES_OF_VALUES (spk_type_names_of_values + 1)
-#define SPK_TYPES_OF_MATRICES (spk_type_names_of_matrices + 1)
-#define SPK_TYPES_OF_SUMS "f32|f64|tf32|i32"
-extern const char spk_type_names_of_values[], spk_type_names_of_matrices[]; /* with a '|' before each */
-
 /* "f32, f64, f16 and bf16": all types of some uses (1 << use), or those of a list that SPK_DTYPE_DEFAULT ends, for a message. size:
  * SPK_TYPE_LIST_TEXT is enough. last: the word before the last one. */
 enum { SPK_TYPE_LIST_TEXT = 96, SPK_USES_OF_VALUES = 1 << SPK_USE_VALUES | 1 << SPK_USE_FACTORS };

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
+#include "type/names.h"
 #include "type/tile.h"
 #include "type/value.h"
 
