@@ -35,10 +35,11 @@ class Comparison:
         pattern = re.compile(rf"(?<![A-Za-z0-9]){row}(?![A-Za-z0-9])|(?<![A-Za-z0-9]){row}(?=_)", re.IGNORECASE)
         return lambda word: pattern.sub(lambda match: self.new_name(row) if match[0].islower() else self.new_name(row).upper(), word)
 
+    def same_text(self, row, file, new_file, options):
+        return program_text.same(self.old.source, self.new.source, file, new_file, options, self.rename(row))
+
     def compare_programs(self, row, file, new_file, options):
-        if program_text.same(self.old.source, self.new.source, file, new_file, options, self.rename(row)):
-            return True
-        return self.compiles and self.same_cubin(file, new_file, options)
+        return self.same_text(row, file, new_file, options) or (self.compiles and self.same_cubin(file, new_file, options))
 
     def compare_cubins(self, file, new_file, options):
         return cubins.compiled(self.old.source, file, options) == cubins.compiled(self.new.source, new_file, options)
@@ -52,9 +53,7 @@ class Comparison:
             if (row, params) in choices and after and before.launches == after.launches:
                 rename = self.rename(row)
                 wanted |= {(row, file, rename(file), options) for file, _, options in before.programs}
-        same = program_text.same
-        differ = {(file, new_file, options) for row, file, new_file, options in wanted
-                  if not same(self.old.source, self.new.source, file, new_file, options, self.rename(row))}
+        differ = {program[1:] for program in wanted if not self.same_text(*program)}
         if not differ:
             return
         print(f"{len(differ)} programs are compiled twice", flush=True)
