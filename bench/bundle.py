@@ -11,12 +11,14 @@
                                   the candidates of the committed runs get NEW's hashes; then `make`
 
 A class enters under the model of its device: of a processor with its number of threads and instruction sets, of a card with its driver's major version; no
-libraries. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
+libraries. Hosts of one processor differ, and their neighbours disturb them: of a class that several runs on processors have, the candidate is chosen that is
+the best on their average. On a processor, where nothing proves a vendor's row again, the choice is one of sparsek's own rows: classes whose own best is more than 2 % behind
 the winner stay out, and are tuned where they are met; so does evidence that is provisional. The rest keeps the best few candidates of each. A processor
 wants a budget of 1.5 s and more: with less, operands that should be cold lie in a large last cache.
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -36,6 +38,7 @@ BUNDLE = ROOT / "share" / "bundle.db"
 RESULTS = ROOT / "bench" / "results"
 SCHEMA = 1        # of exports (src/store/store_json.h)
 KEPT = 4          # candidates of a class
+IN_RUN = 8        # of one in a run: what another run of that processor chose is among them
 BEHIND = 1.02     # own rows over the winner, on a processor
 
 # What a layer's call looks like from PyTorch (nn): W [m, k] sparse, activations [tokens, k]; and from C (mm), row-major.
@@ -114,7 +117,7 @@ def trimmed(entry):
         if chosen["kind"] != "own":
             chosen = min(own, key=lambda c: c["median_us"])
     rest = sorted((c for c in good if c is not chosen), key=lambda c: c["median_us"])
-    return dict(entry, key=model_of(entry["key"]), candidates=[chosen] + rest[:KEPT - 1], chosen=0)
+    return dict(entry, key=model_of(entry["key"]), candidates=[chosen] + rest[:IN_RUN - 1], chosen=0)
 
 
 def call(words, environment, seconds):
@@ -167,15 +170,32 @@ def bundles(folder):
     return {name: document for name, document in runs.read(folder, "*bundle*").items() if "classes" in document}
 
 
+def agreed(entries):
+    """One class from several runs: the newest run's candidates, by their time over the best one's, on the average of the runs (geometric).
+
+    A run that does not list a candidate had better ones: there it counts as the slowest that is listed.
+    """
+    newest = max(entries, key=lambda entry: entry["measured_at"])
+
+    def behind(candidate, entry):
+        times = {(c["name"], c["params"]): c["median_us"] for c in entry["candidates"]}
+        return times.get((candidate["name"], candidate["params"]), max(times.values())) / min(times.values())
+
+    ordered = sorted(newest["candidates"], key=lambda candidate: math.prod(behind(candidate, entry) for entry in entries))
+    return dict(newest, candidates=ordered, chosen=0)
+
+
 def gather():
-    """The classes of all runs; of one that several have, the newest."""
+    """The classes of all runs. Of one that several have, the newest: the rows of a card change from run to run; on a processor, what they agree on."""
     found = {}
     schemas = set()
     for document in bundles(RESULTS).values():
         schemas.add(document["schema"])
         for entry in document["classes"]:
-            if entry["key"] not in found or found[entry["key"]]["measured_at"] < entry["measured_at"]:
-                found[entry["key"]] = entry
+            found.setdefault(entry["key"], []).append(entry)
+    for key, entries in found.items():
+        entry = agreed(entries) if ";dev=cpu:" in key and len(entries) > 1 else max(entries, key=lambda one: one["measured_at"])
+        found[key] = dict(entry, candidates=entry["candidates"][:KEPT])
     if len(schemas) > 1:
         raise Trouble(f"{RESULTS}: runs of schemas {sorted(schemas)}; they must be of one")
     return dict(schema=schemas.pop() if schemas else SCHEMA, classes=[found[key] for key in sorted(found)])
