@@ -27,14 +27,12 @@ static bool append(question *to, const void *theirs)
     return true;
 }
 
-/* Options that point to text, or that want a fresh plan, are read each time. */
-static bool is_plain(const spk_tune_options *options)
+/* Options that point to text, or that want a fresh plan, are read each time. A caller's struct may end before a field. */
+static bool is_plain(const spk_tune_options *o)
 {
-    spk_tune_options o = {.struct_size = 0};
-    size_t bytes = 0;
-    memcpy(&bytes, options, sizeof bytes);
-    memcpy(&o, options, bytes < sizeof o ? bytes : sizeof o);
-    return o.only == NULL && o.exclude == NULL && o.choice == NULL && !o.fresh;
+#define IS_SET(field) (o->struct_size >= offsetof(spk_tune_options, field) + sizeof o->field && o->field)
+    return !IS_SET(only) && !IS_SET(exclude) && !IS_SET(choice) && !IS_SET(fresh);
+#undef IS_SET
 }
 
 /* Options are known again whatever cancels the call. */

@@ -11,19 +11,18 @@ spk_status spk_args_read(const spk_op *op, const void *theirs, spk_args *args, v
         double aligned;
         char bytes[MOST_ARGS_BYTES];
     } given;
-    spk_args made = {.workspace = NULL};
     if (op->args_bytes > sizeof given)
         return spk_fail(SPK_ERR_INTERNAL, "%s has %zu bytes, the limit is %zu", op->args_type, op->args_bytes, sizeof given);
     SPK_TRY(spk_struct_read(&given, op->args_bytes, theirs, op->args_type));
+    *args = (spk_args){.workspace = NULL};
     for (int i = 0; i < op->operand_count; i++)
-        memcpy(&made.at[i], given.bytes + op->operands[i].place, sizeof made.at[i]);
+        memcpy(&args->at[i], given.bytes + op->operands[i].place, sizeof args->at[i]);
     for (int i = 0; i < op->scalar_count; i++)
-        memcpy(&made.scalar[i], given.bytes + op->scalars[i].place, sizeof made.scalar[i]);
-    memcpy(&made.workspace, given.bytes + op->workspace_place, sizeof made.workspace);
-    memcpy(&made.workspace_bytes, given.bytes + op->workspace_bytes_place, sizeof made.workspace_bytes);
+        memcpy(&args->scalar[i], given.bytes + op->scalars[i].place, sizeof args->scalar[i]);
+    memcpy(&args->workspace, given.bytes + op->workspace_place, sizeof args->workspace);
+    memcpy(&args->workspace_bytes, given.bytes + op->workspace_bytes_place, sizeof args->workspace_bytes);
     if (stream != NULL)
         memcpy(stream, given.bytes + op->stream_place, sizeof *stream);
-    *args = made;
     return SPK_OK;
 }
 

@@ -107,9 +107,13 @@ spk_status spk_problem_check_args(const spk_problem *problem, const spk_args *ar
     for (int i = 0; i < op->operand_count; i++)
         if (spk_problem_writes(problem, i))
             SPK_TRY(check_pointer(problem, args, i, &all));
-    for (int i = 0; i < op->operand_count; i++)
-        for (int j = 0; op->operands[i].role == SPK_ROLE_OUT && all.bytes[i] > 0 && j < op->operand_count; j++)
-            SPK_TRY(check_overlap(problem, args, &all, i, j));
+    for (int i = 0; i < op->operand_count; i++) {
+        if (op->operands[i].role != SPK_ROLE_OUT || all.bytes[i] == 0)
+            continue;
+        for (int j = 0; j < op->operand_count; j++)
+            if (all.bytes[j] > 0)
+                SPK_TRY(check_overlap(problem, args, &all, i, j));
+    }
     return SPK_OK;
 }
 
