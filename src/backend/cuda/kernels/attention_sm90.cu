@@ -252,6 +252,12 @@ inline void load_v(const spk_tensor_map *map_v, ring<STAGES> &v, ring_shared &sh
     pending.head = -1;
 }
 
+inline void load_k(const spk_tensor_map *map_k, const ring<STAGES> &k, unsigned tiles, const step_note &note, int head, int item)
+{
+    barrier_arrive_expect(k.full_barrier(), SHAPE.k_bytes);
+    load_step<SHAPE.chunks>(tiles + k.stage * SHAPE.k_bytes, map_k, k.full_barrier(), note, head, item);
+}
+
 inline void load_q(const spk_tensor_map *map_q, const ring<Q_SLOTS> &q, unsigned tiles, const tile_place &place)
 {
     barrier_arrive_expect(q.full_barrier(), SHARERS * SHAPE.q_bytes);
@@ -275,6 +281,69 @@ inline int entry_of(const attention_order &order, int turn, int end)
     return order.list != nullptr && turn < end ? order.list[turn] : turn;
 }
 
+/* A tile's first step may lie in the midst of a round of 32 units, of which each lane has one. */
+SPK_INLINE void begin_units([[maybe_unused]] key_unit &ahead, [[maybe_unused]] const attention_task &task,
+                            [[maybe_unused]] const key_walk &walk, [[maybe_unused]] const attention_sequence &sequence,
+                            [[maybe_unused]] int item, [[maybe_unused]] int step, [[maybe_unused]] int lane)
+{
+#if UNIT > 0 && 32 % (STEP_KEYS / UNIT) == 0
+    if ((SPLIT || SHARED) && step * UNITS % 32 != 0)
+        ahead = unit_of(task, walk, sequence, item, step * UNITS / 32 * 32 + lane);
+#endif
+}
+
+/* A step's units, to all lanes; whether some query of the tile does not see some of their keys. */
+SPK_INLINE bool take_units(key_unit (&units)[UNITS], const key_unit &ahead, const key_walk &walk, int step)
+{
+    bool hidden = false;
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++) {
+        const int from = (step * UNITS + unit) % 32;
+        units[unit].key = __shfl_sync(~0u, ahead.key, from);
+        units[unit].row = MOVED ? __shfl_sync(~0u, ahead.row, from) : 0;
+        units[unit].tile = TILED ? __shfl_sync(~0u, ahead.tile, from) : -1;
+        hidden |= !all_see(walk, units[unit]);
+    }
+    return hidden;
+}
+
+/* A step's note, all but whether keys are hidden. */
+SPK_INLINE void write_note(step_note &told, const attention_task &task, const tile_place &place, const attention_sequence &sequence,
+                           const key_unit (&units)[UNITS])
+{
+    told.beside = place.row - sequence.query + sequence.shift;
+    if (RAGGED)
+        told.keys = sequence.keys;
+    if (TILED)
+        told.line = place.row % task.block_rows;
+#pragma unroll
+    for (int unit = 0; unit < UNITS; unit++) {
+        told.first[unit] = units[unit].key;
+        if (MOVED)
+            told.rows[MOVED ? unit : 0] = units[unit].row;
+        if (TILED)
+            told.tiles[TILED ? unit : 0] = units[unit].tile;
+    }
+}
+
+/* The note of a tile that is none: there are no more. */
+SPK_INLINE void tell_end(const ring<Q_SLOTS> &q, ring_shared &shared)
+{
+    if (may_fill(q)) {
+        shared.tiles[q.stage] = tile_note{-1, 0, 0, 0, -1};
+        barrier_arrive(q.full_barrier());
+    }
+}
+
+/* The turn behind `turn`, and its entry; COUNTED: lane 0 alone knows the turn. */
+SPK_INLINE void look_ahead(const attention_order &order, bool listed, int turn, int end, int lane, int &next_turn, int &next_entry)
+{
+    next_turn = listed ? turn + 1 : turn + order.workers;
+    if (COUNTED && lane == 0)
+        next_turn = atomicAdd(order.next, 1);
+    next_entry = COUNTED ? 0 : entry_of(order, next_turn, end);
+}
+
 inline void produce(const tensor_maps &maps, const attention_task &task, const attention_order &order, ring_shared &shared, ring_tiles at,
                     int worker)
 {
@@ -289,11 +358,8 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
         turn = __shfl_sync(~0u, lane == 0 ? atomicAdd(order.next, 1) : 0, 0);
     int entry = entry_of(order, turn, end);
     while (turn < end) {
-        /* what comes next is on its way while this tile's keys are */
-        int next_turn = listed ? turn + 1 : turn + order.workers;
-        if (COUNTED && lane == 0)
-            next_turn = atomicAdd(order.next, 1);
-        const int next_entry = COUNTED ? 0 : entry_of(order, next_turn, end);
+        int next_turn, next_entry; /* on their way while this tile's keys are */
+        look_ahead(order, listed, turn, end, lane, next_turn, next_entry);
         const bool shared_out = SHARED && entry >= order.tiles;
         const attention_share *const share = order.shares + (entry - order.tiles);
         const int tile = shared_out ? share->tile : entry;
@@ -318,12 +384,8 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
         __syncwarp();
         q.advance();
         key_unit ahead = {}; /* each lane: of 32 units */
-#if UNIT > 0 && 32 % (STEP_KEYS / UNIT) == 0
-        if ((SPLIT || SHARED) && step * UNITS % 32 != 0)
-            ahead = unit_of(task, walk, sequence, place.item, step * UNITS / 32 * 32 + lane);
-#else /* no step may begin in one round of 32 units and end in the next: a round is of the next whole steps */
-        int next_round = step;
-#endif
+        begin_units(ahead, task, walk, sequence, place.item, step, lane);
+        [[maybe_unused]] int next_round = step;
         for (; step < end_step; step++) {
 #if UNIT > 0 && 32 % (STEP_KEYS / UNIT) == 0
             if (step * UNITS % 32 == 0)
@@ -335,33 +397,12 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
             }
 #endif
             key_unit units[UNITS];
-            bool hidden = false;
-#pragma unroll
-            for (int unit = 0; unit < UNITS; unit++) {
-                const int from = (step * UNITS + unit) % 32;
-                units[unit].key = __shfl_sync(~0u, ahead.key, from);
-                units[unit].row = MOVED ? __shfl_sync(~0u, ahead.row, from) : 0;
-                units[unit].tile = TILED ? __shfl_sync(~0u, ahead.tile, from) : -1;
-                hidden |= !all_see(walk, units[unit]);
-            }
+            const bool hidden = take_units(units, ahead, walk, step);
             if (may_fill(k)) {
                 step_note &told = note_of(shared, k);
                 told.hidden = hidden;
-                told.beside = place.row - sequence.query + sequence.shift;
-                if (RAGGED)
-                    told.keys = sequence.keys;
-                if (TILED)
-                    told.line = place.row % task.block_rows;
-#pragma unroll
-                for (int unit = 0; unit < UNITS; unit++) {
-                    told.first[unit] = units[unit].key;
-                    if (MOVED)
-                        told.rows[MOVED ? unit : 0] = units[unit].row;
-                    if (TILED)
-                        told.tiles[TILED ? unit : 0] = units[unit].tile;
-                }
-                barrier_arrive_expect(k.full_barrier(), SHAPE.k_bytes);
-                load_step<SHAPE.chunks>(at.k + k.stage * SHAPE.k_bytes, maps.k, k.full_barrier(), told, head_kv, item_k);
+                write_note(told, task, place, sequence, units);
+                load_k(maps.k, k, at.k, told, head_kv, item_k);
             }
             __syncwarp();
             k.advance();
@@ -372,10 +413,7 @@ inline void produce(const tensor_maps &maps, const attention_task &task, const a
         entry = COUNTED ? entry_of(order, turn, end) : next_entry;
     }
     load_v(maps.v, v, shared, at.v, pending);
-    if (may_fill(q)) {
-        shared.tiles[q.stage] = tile_note{-1, 0, 0, 0, -1};
-        barrier_arrive(q.full_barrier());
-    }
+    tell_end(q, shared);
 }
 
 /* ---- the multiplying warpgroups */
@@ -830,10 +868,81 @@ struct consumer {
             lend_q();
         }
     }
+    /* A tile without steps: no row sees anything. */
+    __device__ __forceinline__ void finish_empty(const tile_note &tile, float (&o)[DEPTH_V / 2], softmax_rows &rows)
+    {
+        rows.begin(scale.outer2);
+#pragma unroll
+        for (int i = 0; i < DEPTH_V / 2; i++)
+            o[i] = 0;
+        finish_tile(tile, o, rows);
+        take_back_q();
+    }
+    /* The exponentials of a tile's first step, where the tile before was not joined to it. */
+    __device__ __forceinline__ void begin_tile(float (&s)[STEP_KEYS / 2], unsigned (&p)[STEP_KEYS / 4], softmax_rows &rows,
+                                               float (&factor)[2], float (&times)[2], const query_tile &query, int steps)
+    {
+        rows.begin(scale.outer2);
+        wait_full_warp(k);
+        const step_note &note = note_of(shared, k);
+        wait_turn();
+        mma_fence();
+        multiply_k(s, query, q_descriptor(), k_descriptor());
+        pass_turn();
+        take_back_q();
+        mma_wait<0>();
+        release_k();
+        if (!STAGED && !Q_HELD && steps == 1)
+            release_q();
+        take_scores(s, note, note.hidden, rows, factor, times);
+        exponentiate(s, rows, factor, times);
+        pack(p, s);
+    }
+    /* JOIN: the exponentials of the next tile's first step, while this tile's last product with V goes on. */
+    __device__ __forceinline__ void multiply_joined(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4],
+                                                    softmax_rows &next_rows, float (&factor)[2], float (&times)[2], const query_tile &query,
+                                                    int more, int next_steps)
+    {
+        wait_full_warp(k);
+        const step_note &note = note_of(shared, k);
+        wait_turn();
+        mma_fence();
+        multiply_k(s, query, q_descriptor(), k_descriptor());
+        multiply_v(o, p, v_descriptor(), more);
+        pass_turn();
+        mma_wait<1>();
+        release_k();
+        if (!Q_HELD && next_steps == 1)
+            release_q();
+        take_scores(s, note, note.hidden, next_rows, factor, times);
+        exponentiate(s, next_rows, factor, times);
+    }
+    /* A tile's last product with V. */
+    __device__ __forceinline__ void multiply_last(float (&o)[DEPTH_V / 2], const unsigned (&p)[STEP_KEYS / 4], int more) const
+    {
+        wait_turn();
+        mma_fence();
+        multiply_v(o, p, v_descriptor(), more);
+        pass_turn();
+    }
     template <bool hidden>
     __device__ __forceinline__ void multiply_step(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
                                                   softmax_rows &rows, const query_tile &query, uniform_descriptor q_at, int &more,
                                                   ready_stages &ready, bool last);
+    /* A step but the first: its exponentials, and the step before's product with V. */
+    __device__ __forceinline__ void multiply_next(float (&s)[STEP_KEYS / 2], float (&o)[DEPTH_V / 2], unsigned (&p)[STEP_KEYS / 4],
+                                                  softmax_rows &rows, const query_tile &query, uniform_descriptor q_at, int &more,
+                                                  ready_stages &ready, bool last)
+    {
+        if (!ready.k) {
+            wait_full_warp(k);
+            ready.hidden = is_hidden();
+        }
+        if (ready.hidden)
+            multiply_step<true>(s, o, p, rows, query, q_at, more, ready, last);
+        else
+            multiply_step<false>(s, o, p, rows, query, q_at, more, ready, last);
+    }
     __device__ __forceinline__ void run();
 };
 
@@ -897,46 +1006,18 @@ inline void consumer::run()
         pass_turn();
     while (tile.tile >= 0) {
         if (tile.steps == 0) {
-            rows.begin(scale.outer2);
-#pragma unroll
-            for (int i = 0; i < DEPTH_V / 2; i++)
-                o[i] = 0;
-            finish_tile(tile, o, rows);
-            take_back_q();
+            finish_empty(tile, o, rows);
             tile = next_tile(query);
             begun = false;
             continue;
         }
-        if (!begun) {
-            rows.begin(scale.outer2);
-            wait_full_warp(k);
-            const step_note &note = note_of(shared, k);
-            wait_turn();
-            mma_fence();
-            multiply_k(s, query, q_descriptor(), k_descriptor());
-            pass_turn();
-            take_back_q();
-            mma_wait<0>();
-            release_k();
-            if (!STAGED && !Q_HELD && tile.steps == 1)
-                release_q();
-            take_scores(s, note, note.hidden, rows, factor, times);
-            exponentiate(s, rows, factor, times);
-            pack(p, s);
-        }
+        if (!begun)
+            begin_tile(s, p, rows, factor, times, query, tile.steps);
         int more = 0;
         const uniform_descriptor q_at = q_descriptor();
         ready_stages ready = {false, false, false};
-        for (int step = 1; step < tile.steps; step++) {
-            if (!ready.k) {
-                wait_full_warp(k);
-                ready.hidden = is_hidden();
-            }
-            if (ready.hidden)
-                multiply_step<true>(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
-            else
-                multiply_step<false>(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
-        }
+        for (int step = 1; step < tile.steps; step++)
+            multiply_next(s, o, p, rows, query, q_at, more, ready, step == tile.steps - 1);
         if (!STAGED && !Q_HELD && Q_SLOTS > 1 && tile.steps > 1)
             release_q();
         tile_note next = {-1, 0, 0, 0, -1};
@@ -946,26 +1027,10 @@ inline void consumer::run()
             next = next_tile(query);
         wait_full_warp(v);
         clean_v(o, more);
-        if (JOIN && next.steps > 0) {
-            wait_full_warp(k);
-            const step_note &note = note_of(shared, k);
-            wait_turn();
-            mma_fence();
-            multiply_k(s, query, q_descriptor(), k_descriptor());
-            multiply_v(o, p, v_descriptor(), more);
-            pass_turn();
-            mma_wait<1>();
-            release_k();
-            if (!Q_HELD && next.steps == 1)
-                release_q();
-            take_scores(s, note, note.hidden, next_rows, factor, times);
-            exponentiate(s, next_rows, factor, times);
-        } else {
-            wait_turn();
-            mma_fence();
-            multiply_v(o, p, v_descriptor(), more);
-            pass_turn();
-        }
+        if (JOIN && next.steps > 0)
+            multiply_joined(s, o, p, next_rows, factor, times, query, more, next.steps);
+        else
+            multiply_last(o, p, more);
         mma_wait<0>();
         mma_settle(o);
         release_v();
