@@ -58,14 +58,14 @@ for step in "${steps[@]}"; do
     case "$step" in
     blocks) # beside the libraries' products of single blocks, and dense ones
         for dtype in f32 f64; do for block in 32 64 128; do
-            race "spmm-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype --exclude reference
+            race "spmm-$dtype-b$block" --m 2048 --k 2048 --n 512 --block $block --density 0.1 --cache warm --assume-finite --dtype $dtype --exclude reference_spmm
         done; done
         for block in 16 8 3; do
-            race "spmm-f32-b$block" --m $((2048 / block * block)) --k $((2048 / block * block)) --n 512 --block $block --density 0.1 --cache warm --assume-finite --exclude reference
+            race "spmm-f32-b$block" --m $((2048 / block * block)) --k $((2048 / block * block)) --n 512 --block $block --density 0.1 --cache warm --assume-finite --exclude reference_spmm
         done ;;
     elements) # a finite-element matrix beside MKL's BSR with its inspector
         for block in 3 6; do for n in 1 16; do
-            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference,spmm_portable,$dense,openblas_blocks,blis_blocks,mkl_blocks"
+            race "elements-n$n-b$block" --pattern elasticity --cells 16x16x16 --block $block --n $n --dtype f64 --exclude "reference_spmm,spmm_portable,$dense,openblas_blocks,blis_blocks,mkl_blocks"
         done; done ;;
     training)
         for block in 32 64 128; do
@@ -75,8 +75,8 @@ for step in "${steps[@]}"; do
         run python3 bench/training.py --library "$build/libsparsek.so" --out "$results/cpu-$name-training.json" --threads "$threads" --rounds "${ROUNDS:-40}" ;;
     narrow) # values beyond the caches, and few columns
         for dtype in f32 bf16; do
-            race "narrow-$dtype-n1" --m 16384 --k 16384 --n 1 --block 64 --density 0.5 --dtype $dtype --exclude "reference,$dense"
-            race "narrow-$dtype-n16" --m 4096 --k 4096 --n 16 --block 64 --density 0.1 --dtype $dtype --cache warm --exclude "reference,$dense"
+            race "narrow-$dtype-n1" --m 16384 --k 16384 --n 1 --block 64 --density 0.5 --dtype $dtype --exclude "reference_spmm,$dense"
+            race "narrow-$dtype-n16" --m 4096 --k 4096 --n 16 --block 64 --density 0.1 --dtype $dtype --cache warm --exclude "reference_spmm,$dense"
         done ;;
     gemm)
         for size in 2048x2048x2048 1024x1024x1024 512x512x512 4096x512x4096 128x4096x4096 4096x4096x4096; do

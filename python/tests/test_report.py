@@ -91,7 +91,7 @@ def test_benchmark(measuring):
     a, b = random_bsr(64, 64, 16), torch.randn(64, 20)
     report = sa.benchmark(a, b, rounds=3)
     names = {c["name"] for c in report.candidates}
-    assert {"sparse_autotune", "pytorch_dense", "pytorch_bsr", "reference"} <= names
+    assert {"sparse_autotune", "pytorch_dense", "pytorch_bsr", "reference_spmm"} <= names
     result = report.to_dict()["results"][0]
     assert result["chosen"] == report.chosen and result["candidates"][0]["name"] == report.chosen
     assert {"name", "params", "hash", "kind", "status", "why", "median_us", "spread_us", "tflops", "ratios"} <= set(result["candidates"][0])

@@ -15,7 +15,7 @@ CONSTANTS = [
         "#define REAL long double",
         "attention_avx2 attention_avx512 attention_backward_avx2 attention_backward_avx512 attention_backward_neon attention_backward_portable "
         "attention_neon attention_portable blis gemm_avx2 gemm_avx512 gemm_narrow_avx2 gemm_narrow_avx512 gemm_neon gemm_portable libxsmm mkl mkl_bsr onednn "
-        "openblas reference reference_gemm reference_sddmm sddmm_avx2 sddmm_avx512 sddmm_neon sddmm_portable spmm_f64_avx2 spmm_f64_avx512 "
+        "openblas reference_gemm reference_sddmm reference_spmm sddmm_avx2 sddmm_avx512 sddmm_neon sddmm_portable spmm_f64_avx2 spmm_f64_avx512 "
         "spmm_f64_narrow_avx2 spmm_f64_neon spmm_portable",
     ),
     ("cuda/host/tiles/warp_mma.c", "WARP_MMA_MOST_WARPS = 8", "WARP_MMA_MOST_WARPS = 4", "gemm_sm80_dmma gemm_sm80_mma sddmm_sm80_mma spmm_sm80_dmma spmm_sm80_mma"),

@@ -23,7 +23,7 @@ class Bench(CliTest):
                 self.assertEqual(one["problem"]["assume_finite"], "--assume-finite" in extra)
                 names = [c["name"] for c in one["candidates"]]
                 self.assertEqual(len(names), len(set(names)), "one row a kernel")
-                self.assertIn("reference", names)
+                self.assertIn("reference_spmm", names)
                 chosen = next(c for c in one["candidates"] if c["name"] == one["chosen"])
                 self.assertEqual(chosen["status"], "ok")
                 others = {c["name"] for c in one["candidates"] if c["median_us"] and c["status"] in ("ok", "not_eligible")} - {one["chosen"]}
@@ -104,7 +104,7 @@ class Bench(CliTest):
         wanted = {"op": "attention", "queries": 40, "keys": 50, "depth": 16, "depth_v": 24, "dtype": "bf16", "batch": 2, "heads": 4, "heads_kv": 2, "causal": True,
                   "diagonal": "bottom_right", "window_left": 9, "sinks": 2, "use_softcap": True, "lse": True}
         self.assertEqual({key: value for key, value in result["problem"].items() if key in wanted}, wanted)
-        self.assertTrue({"attention_reference", "attention_portable"} <= {c["name"] for c in result["candidates"]})
+        self.assertTrue({"reference_attention", "attention_portable"} <= {c["name"] for c in result["candidates"]})
         self.assertTrue(all(c["error"] <= c["tolerance"] for c in result["candidates"] if c["status"] == "ok"))
         self.write("list.json", json.dumps([result["problem"]]))
         self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
@@ -124,7 +124,7 @@ class Bench(CliTest):
             result = self.bench("bench", *line, *lists)["results"][0]
             many = result["problem"].get("mask_heads", 1) * result["problem"].get("mask_items", 1)
             self.assertEqual((result["problem"]["nnzb"], result["problem"]["block_cols"]), (round(0.4 * 24 * many), 32))
-            self.assertTrue({"attention_reference", "attention_portable"} <= {c["name"] for c in result["candidates"]})
+            self.assertTrue({"reference_attention", "attention_portable"} <= {c["name"] for c in result["candidates"]})
             self.write("list.json", json.dumps([result["problem"]]))
             self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"], result["problem"])
             self.assertIn("class: v=1;op=attention", self.cli("explain", *line[:-1], *lists).stdout)
@@ -239,10 +239,10 @@ class Bench(CliTest):
         self.assertIn("GFLOP/s", text)
 
     def test_only_and_exclude(self):
-        one = self.bench("bench", *SMALL, "--only", "reference")["results"][0]
-        self.assertEqual(one["chosen"], "reference")
+        one = self.bench("bench", *SMALL, "--only", "reference_spmm")["results"][0]
+        self.assertEqual(one["chosen"], "reference_spmm")
         one = self.bench("tune", *SMALL, "--exclude", one["chosen"])["results"][0]
-        self.assertNotEqual(one["chosen"], "reference")
+        self.assertNotEqual(one["chosen"], "reference_spmm")
 
     def test_empty_problems(self):
         for extra in (["--density", "0"], ["--n", "0"], ["--m", "0"]):
@@ -252,8 +252,8 @@ class Bench(CliTest):
 
 class Tune(CliTest):
     def test_tune_then_explain(self):
-        asks = self.cli("explain", *SMALL_CLASS, "--threads", "1", "--only", "reference", "--store", "a store.db", code=1).stderr
-        self.assertIn(" --threads 1 --store 'a store.db' --only reference' measures it", asks)
+        asks = self.cli("explain", *SMALL_CLASS, "--threads", "1", "--only", "reference_spmm", "--store", "a store.db", code=1).stderr
+        self.assertIn(" --threads 1 --store 'a store.db' --only reference_spmm' measures it", asks)
         self.cli("explain", *SMALL_CLASS, code=1)
         tuned = self.bench("tune", *SMALL)["results"][0]
         told = self.bench("explain", *SMALL_CLASS)["results"][0]
@@ -340,7 +340,7 @@ class Interrupted(CliTest):
 
     def test_tuning_keeps_what_was_measured(self):
         size, n = ("768", "256") if support.quick else ("4096", "1024")  # long enough to be interrupted; short enough for the first to be measured in time
-        lines = ["--m", size, "--k", size, "--n", n, "--density", "0.3", "--block", "16", "--budget", "60", "--effort", "exhaustive", "--exclude", "reference"]
+        lines = ["--m", size, "--k", size, "--n", n, "--density", "0.3", "--block", "16", "--budget", "60", "--effort", "exhaustive", "--exclude", "reference_spmm"]
         self.interrupt("tune", *lines, "--json", "out.json", done=4)
         result = json.loads((self.folder / "out.json").read_text())
         self.check_shape(result)
@@ -369,7 +369,7 @@ class Interrupted(CliTest):
         self.assertTrue(self.bench("bench", *problem)["results"][0]["from_store"])
 
     # A run that a context cannot interrupt, longer than the program waits for it.
-    endless = ["bench", "--m", "8192", "--k", "8192", "--n", "4096", "--block", "64", "--only", "reference", "--fresh"]
+    endless = ["bench", "--m", "8192", "--k", "8192", "--n", "4096", "--block", "64", "--only", "reference_spmm", "--fresh"]
 
     def test_second_signal_ends_at_once(self):
         run = Watched(self, *self.endless)
@@ -385,7 +385,7 @@ class Interrupted(CliTest):
         self.env |= {f"SPARSEK_{name}": "none" for name in ("OPENBLAS", "MKL", "BLIS", "ONEDNN")}  # whose dense products would be run as well
         for number in (signal.SIGTERM, signal.SIGHUP):
             run = Watched(self, *self.endless, number=number)
-            run.until_shown(r"\[\d+/\d+\] reference")
+            run.until_shown(r"\[\d+/\d+\] reference_spmm")
             run.until_busy(5)  # filling half a gigabyte of operands, which can be interrupted, takes less on the slowest machine
             run.send(number)
             code, _, error = run.end()

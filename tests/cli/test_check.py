@@ -36,17 +36,17 @@ class Check(CliTest):
                 self.assertRegex(done.stdout, r"\n(openblas|blis|mkl|onednn|libxsmm)\w+: not applicable \d+ times? for want of memory \(.*address space")
 
     def test_same_seed_same_outcome(self):
-        runs = [self.json("check", "--cases", "15", "--seed", "11", "--only", "reference,spmm_portable")["results"] for _ in range(2)]
+        runs = [self.json("check", "--cases", "15", "--seed", "11", "--only", "reference_spmm,spmm_portable")["results"] for _ in range(2)]
         self.assertEqual(*runs)
 
     def test_seed_is_drawn_and_printed(self):
-        seeds = {self.json("check", "--cases", "1", "--only", "reference")["seed"] for _ in range(3)}
+        seeds = {self.json("check", "--cases", "1", "--only", "reference_spmm")["seed"] for _ in range(3)}
         self.assertGreater(len(seeds), 1)
-        self.assertRegex(self.cli("check", "--cases", "1", "--only", "reference").stdout, r"1 cases, seed \d+")
+        self.assertRegex(self.cli("check", "--cases", "1", "--only", "reference_spmm").stdout, r"1 cases, seed \d+")
 
     def test_one_case_one_kernel(self):
-        result = self.json("check", "--kernel", "reference", "--seed", "3", "--case", "17")
-        self.assertEqual((result["cases"], [row["name"] for row in result["results"]]), (1, ["reference"]))
+        result = self.json("check", "--kernel", "reference_spmm", "--seed", "3", "--case", "17")
+        self.assertEqual((result["cases"], [row["name"] for row in result["results"]]), (1, ["reference_spmm"]))
 
     def test_operations(self):
         for op in support.operations():
@@ -92,10 +92,10 @@ class Check(CliTest):
         self.assertEqual(self.json("check", "--kernel", "spmm_portable", "--all-params", "--cases", "8", "--seed", "4")["failures"], 0)
 
     def test_each_row_often_enough(self):
-        rows = self.json("check", "--only", "reference,spmm_portable", "--each", "9", "--seed", "4")["results"]
+        rows = self.json("check", "--only", "reference_spmm,spmm_portable", "--each", "9", "--seed", "4")["results"]
         self.assertEqual(min(row["cases"] for row in rows), 9)
         self.assertEqual(rows[0]["cases"] + rows[0]["not_applicable"], rows[1]["cases"] + rows[1]["not_applicable"])
-        few = self.json("check", "--only", "reference", "--each", "9", "--cases", "4", "--seed", "4")
+        few = self.json("check", "--only", "reference_spmm", "--each", "9", "--cases", "4", "--seed", "4")
         self.assertEqual((few["cases"], few["results"][0]["cases"]), (4, 4))
 
     def test_rows_that_cannot_run_here_are_not_waited_for(self):
@@ -117,7 +117,7 @@ class Check(CliTest):
         self.assertNotIn("skipped", self.cli("check", "--only", "spmm_portable", "--cases", "2").stdout)
 
     def test_what_was_hostile_is_counted(self):
-        [row] = self.json("check", "--only", "reference", "--cases", 60, "--seed", "5")["results"]
+        [row] = self.json("check", "--only", "reference_spmm", "--cases", 60, "--seed", "5")["results"]
         for what in ("inf_nan", "overhang"):
             self.assertTrue(5 < row[what] < 55, (what, row))
         self.assertEqual(row["shifted"], 0)
@@ -138,20 +138,20 @@ class Check(CliTest):
         self.assertGreater(max(row["cases"] for row in parts["results"]), 1)
 
     def test_resume(self):
-        line = ["check", "--only", "reference,spmm_portable", "--seed", "6", "--resume", "s.json"]
+        line = ["check", "--only", "reference_spmm,spmm_portable", "--seed", "6", "--resume", "s.json"]
         self.json(*line, "--cases", "7")
         state = json.loads((self.folder / "s.json").read_text())
         self.assertEqual((state["next"], state["seed"]), (7, 6))
         resumed = self.json(*line, "--cases", "20")
-        whole = self.json("check", "--only", "reference,spmm_portable", "--seed", "6", "--cases", "20")
+        whole = self.json("check", "--only", "reference_spmm,spmm_portable", "--seed", "6", "--cases", "20")
         self.assertEqual(resumed["results"], whole["results"])
-        without_seed = self.json("check", "--only", "reference,spmm_portable", "--resume", "s.json", "--cases", "21")
+        without_seed = self.json("check", "--only", "reference_spmm,spmm_portable", "--resume", "s.json", "--cases", "21")
         self.assertEqual((without_seed["seed"], without_seed["cases"]), (6, 21))
 
     def test_states_that_do_not_fit(self):
-        self.json("check", "--only", "reference", "--seed", "6", "--cases", "1", "--resume", "s.json")
-        self.assertIn("another --seed: there 6, here 7", self.cli("check", "--only", "reference", "--seed", "7", "--resume", "s.json", code=2).stderr)
-        self.assertIn("another --only: there \"reference\", here not given", self.cli("check", "--seed", "6", "--resume", "s.json", code=2).stderr)
+        self.json("check", "--only", "reference_spmm", "--seed", "6", "--cases", "1", "--resume", "s.json")
+        self.assertIn("another --seed: there 6, here 7", self.cli("check", "--only", "reference_spmm", "--seed", "7", "--resume", "s.json", code=2).stderr)
+        self.assertIn("another --only: there \"reference_spmm\", here not given", self.cli("check", "--seed", "6", "--resume", "s.json", code=2).stderr)
         for text, message in (("{", "line 1"), ("{}", "is no state"), ("[]", "is no state")):
             self.write("bad.json", text)
             self.assertIn(message, self.cli("check", "--resume", "bad.json", code=3).stderr)

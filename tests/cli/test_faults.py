@@ -81,7 +81,7 @@ class Interrupted(CliTest):
         process.communicate(timeout=support.LIMIT_S)
 
     def test_race_keeps_what_was_measured(self):
-        run = Watched(self, "bench", "--m", "4096", "--k", "4096", "--n", "512", "--block", "16", "--budget", "300", "--exclude", "reference")
+        run = Watched(self, "bench", "--m", "4096", "--k", "4096", "--n", "512", "--block", "16", "--budget", "300", "--exclude", "reference_spmm")
         run.until_done(4)
         run.send(signal.SIGINT)
         code, _, error = run.end()
@@ -380,18 +380,18 @@ class Store(CliTest):
 
 class Resumed(CliTest):
     def test_check(self):
-        begin = ["check", "--cases", "3", "--seed", "7", "--only", "reference", "--resume", "c.json"]
+        begin = ["check", "--cases", "3", "--seed", "7", "--only", "reference_spmm", "--resume", "c.json"]
         self.cli(*begin)
-        self.cli("check", "--cases", "5", "--only", "reference", "--resume", "c.json")
-        for extra, name in ((["--seed", "8", "--only", "reference"], "seed"), (["--only", "spmm_portable"], "only"), ([], "only"),
-                            (["--only", "reference", "--all-params"], "all-params"), (["--only", "reference", "--threads", "1"], "threads")):
+        self.cli("check", "--cases", "5", "--only", "reference_spmm", "--resume", "c.json")
+        for extra, name in ((["--seed", "8", "--only", "reference_spmm"], "seed"), (["--only", "spmm_portable"], "only"), ([], "only"),
+                            (["--only", "reference_spmm", "--all-params"], "all-params"), (["--only", "reference_spmm", "--threads", "1"], "threads")):
             with self.subTest(extra=extra):
                 self.assertIn(f"another --{name}", self.cli("check", "--cases", "6", "--resume", "c.json", *extra, code=2).stderr)
 
     def test_regret(self):
-        common = ["regret", "--problems", "1", "--resume", "r.json", "--only", "reference"]
+        common = ["regret", "--problems", "1", "--resume", "r.json", "--only", "reference_spmm"]
         self.write("r.json", json.dumps({"schema": 1, "what": "sparsek regret", "seed": 3, "results": [{"regret": 0}], "settings": {
-            "effort": 0, "budget": 0.0, "best-budget": 8.0, "rounds": 20, "only": "reference", "exclude": None, "threads": 0}}))
+            "effort": 0, "budget": 0.0, "best-budget": 8.0, "rounds": 20, "only": "reference_spmm", "exclude": None, "threads": 0}}))
         self.cli(*common)
         for extra, name in ((["--seed", "4"], "seed"), (["--budget", "1"], "budget"), (["--best-budget", "1"], "best-budget"), (["--rounds", "3"], "rounds"),
                             (["--exclude", "mkl_bsr"], "exclude"), (["--effort", "estimate"], "effort")):

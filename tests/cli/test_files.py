@@ -399,7 +399,7 @@ class Run(CliTest):
     def test_pinned_choice_and_store(self):
         self.matrices(6, 8, 5)
         line = ["compute", "a.mtx", "b.mtx", "-o", "d.mtx", "--block", "3x2", "--budget", "0.1"]
-        self.assertEqual(self.json(*line, "--choice", "reference")["results"][0]["chosen"], "reference")
+        self.assertEqual(self.json(*line, "--choice", "reference_spmm")["results"][0]["chosen"], "reference_spmm")
         self.assertFalse(self.json(*line)["results"][0]["from_store"])
         self.assertTrue(self.json(*line)["results"][0]["from_store"])
         self.cli(*line, "--choice", "nonsense", code=2)

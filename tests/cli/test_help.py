@@ -61,7 +61,7 @@ class Help(CliTest):
             self.assertIn(said, " ".join(text.split()))
 
     def test_options_that_do_nothing_are_refused_and_not_listed(self):
-        values = {"--effort": "measure", "--budget": "1", "--store": "s.db", "--only": "reference", "--exclude": "reference", "--threads": "1", "--device": "cpu"}
+        values = {"--effort": "measure", "--budget": "1", "--store": "s.db", "--only": "reference_spmm", "--exclude": "reference_spmm", "--threads": "1", "--device": "cpu"}
         for name in COMMANDS:
             listed = options_in(self.cli(name, "--help").stdout) & COMMON
             self.assertEqual(listed, COMMON - REFUSED[name], name)
@@ -184,7 +184,7 @@ class Completion(CliTest):
         self.assertEqual(self.bash("bench", "--dtype", "f"), {"f32", "f64", "f16", "f8e4m3", "f8e5m2"})
         self.assertEqual(self.bash("bench", "--dtype", "=", "b"), {"bf16"})
         self.assertEqual(self.bash("bench", "--dtype", "="), {"f32", "f64", "f16", "bf16", "f8e4m3", "f8e5m2", "i8"})
-        self.assertEqual(self.bash("bench", "--only", "reference,spmm_po"), {"reference,spmm_portable"})
+        self.assertEqual(self.bash("bench", "--only", "reference_spmm,spmm_po"), {"reference_spmm,spmm_portable"})
         self.assertEqual(self.bash("bench", "--m", ""), set())
         self.assertEqual(self.bash("bench", ""), self.matrices)
         self.assertEqual(self.bash("compute", "a.mtx", "-o", ""), self.matrices)
@@ -205,7 +205,7 @@ class Completion(CliTest):
         self.assertEqual(self.fish("sparsek be"), {"bench"})
         self.assertEqual(self.fish("sparsek bench --dt"), {"--dtype", "--dtype-d"})
         self.assertEqual(self.fish("sparsek bench --dtype f"), {"f32", "f64", "f16", "f8e4m3", "f8e5m2"})
-        self.assertEqual(self.fish("sparsek bench --only reference,spmm_po"), {"reference,spmm_portable"})
+        self.assertEqual(self.fish("sparsek bench --only reference_spmm,spmm_po"), {"reference_spmm,spmm_portable"})
         self.assertEqual(self.fish("sparsek bench "), self.matrices)
         self.assertEqual(self.fish("sparsek store "), {"path", "list", "export", "import", "merge", "verify", "clear"})
         self.assertIn("d.txt", self.fish("sparsek store import "))

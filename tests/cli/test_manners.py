@@ -36,7 +36,7 @@ class Tables(CliTest):
     def test_json_has_every_candidate(self):
         shown, whole = (self.json("bench", *SMALL, *more)["results"][0]["candidates"] for more in ([], ["--all"]))
         self.assertEqual({c["name"] for c in shown}, {c["name"] for c in whole})
-        self.assertIn("spmm_f64_avx2" if any(c["name"] == "spmm_f64_avx2" for c in whole) else "reference", {c["name"] for c in shown})
+        self.assertIn("spmm_f64_avx2" if any(c["name"] == "spmm_f64_avx2" for c in whole) else "reference_spmm", {c["name"] for c in shown})
 
 
 class NothingLeft(CliTest):
@@ -50,7 +50,7 @@ class NothingLeft(CliTest):
                 self.assertNotIn("spmm_", error)
 
     def test_one_that_ran_is_enough(self):
-        self.cli("bench", *SMALL, "--only", "reference,mkl_bsr", env=NO_LIBRARIES)
+        self.cli("bench", *SMALL, "--only", "reference_spmm,mkl_bsr", env=NO_LIBRARIES)
         self.cli("bench", "--m", "0", "--k", "8", "--n", "8", "--block", "8", "--only", "mkl_bsr", env=NO_LIBRARIES)
 
 
@@ -93,7 +93,7 @@ class WrongValues(CliTest):
         self.assertEqual(self.bench("tune", "--from", "list.json", "--budget", "0.1")["results"][0]["problem"]["density"], 0.25)
 
     def test_states_of_another_command(self):
-        self.cli("check", "--only", "reference", "--cases", "2", "--seed", "1", "--resume", "state.json")
+        self.cli("check", "--only", "reference_spmm", "--cases", "2", "--seed", "1", "--resume", "state.json")
         self.assertIn("is a state of 'sparsek check', not of 'sparsek regret'", self.cli("regret", "--resume", "state.json", code=3).stderr)
 
     def test_tensors_are_named_in_order(self):

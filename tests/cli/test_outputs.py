@@ -102,10 +102,10 @@ class Streams(CliTest):
 
     def test_the_other_commands(self):
         self.write_array("b.mtx", [[1.0]] * 24)
-        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.npy", "--block", "4", "--choice", "reference")
-        done = piped(self, ["compute", "-", "b.mtx", "-o", "-", "--format", "npy", "--block", "4", "--choice", "reference"], self.text)
+        self.cli("compute", "a.mtx", "b.mtx", "-o", "d.npy", "--block", "4", "--choice", "reference_spmm")
+        done = piped(self, ["compute", "-", "b.mtx", "-o", "-", "--format", "npy", "--block", "4", "--choice", "reference_spmm"], self.text)
         self.assertEqual((done.returncode, done.stdout), (0, (self.folder / "d.npy").read_bytes()), done.stderr)
-        done = piped(self, ["bench", "-", "--n", "4", "--block", "4", "--budget", "0.05", "--only", "reference,spmm_portable", "--json", "-"], self.text)
+        done = piped(self, ["bench", "-", "--n", "4", "--block", "4", "--budget", "0.05", "--only", "reference_spmm,spmm_portable", "--json", "-"], self.text)
         self.assertEqual(json.loads(done.stdout)["results"][0]["problem"]["m"], 24)
         done = piped(self, ["gen", "uniform", "--rows", "24", "--block", "4", "--density", "30%", "--dtype", "f64", "-o", "-", "--format", "mtx"])
         self.assertEqual(done.stdout, self.text)

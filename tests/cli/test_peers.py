@@ -167,8 +167,8 @@ class Binding(support.CliTest):
         self.assertEqual((len(offsets), offsets[-1], len(columns)), (7, 6, 6))
         values, b, d = (array.array("f", [(i * 7 % 11) - 5.0 for i in range(count)]) for count in (6 * 32, 16 * 5, 24 * 5))
         pattern = library.pattern(case, offsets, columns)
-        plan = library.plan("spmm", case, pattern, dict(n=5, layout_b=COL), choice="reference")
-        self.assertEqual(library.choice(plan), "reference")
+        plan = library.plan("spmm", case, pattern, dict(n=5, layout_b=COL), choice="reference_spmm")
+        self.assertEqual(library.choice(plan), "reference_spmm")
         library.run(plan, library.args("spmm", values=values.buffer_info()[0], b=b.buffer_info()[0], d=d.buffer_info()[0]))
         want = [0.0] * (24 * 5)
         for row in range(24):

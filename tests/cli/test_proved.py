@@ -17,7 +17,7 @@ import live_proofs  # noqa: E402
 import runs  # noqa: E402
 from live_proofs import Card, Choice, Proof  # noqa: E402
 
-ROWS = """SPK_KERNEL(SPK_SPMM, reference_cuda, SPK_KIND_REFERENCE, SPK_ISA_SM70, 0, false, NULL, NO_TUNABLES)
+ROWS = """SPK_KERNEL(SPK_SPMM, reference_cuda_spmm, SPK_KIND_REFERENCE, SPK_ISA_SM70, 0, false, NULL, NO_TUNABLES)
 SPK_KERNEL(SPK_SPMM, fake_wide, SPK_KIND_OWN, SPK_ISA_SM90A, 70, false, NULL, TUNABLE(V, 1,2) TUNABLE(W, 16,32))
 SPK_KERNEL(SPK_GEMM, fake_old, SPK_KIND_OWN, SPK_ISA_SM80, 50, false, NULL, NO_TUNABLES)
 #ifdef SPARSEK_TEST_ROWS /* a test's */
@@ -104,7 +104,7 @@ class Live(unittest.TestCase):
     """Which proofs are of today's sources and tunables, and which ones a card lacks."""
 
     def setUp(self):
-        self.candidates = self.of({"fake_wide": "1" * 16, "fake_old": "2" * 16, "reference_cuda": "3" * 16})
+        self.candidates = self.of({"fake_wide": "1" * 16, "fake_old": "2" * 16, "reference_cuda_spmm": "3" * 16})
         self.wide, self.other, self.old = Choice("fake_wide", "V=1 W=16"), Choice("fake_wide", "V=2 W=16"), Choice("fake_old", "")
         self.table = [self.proof(self.wide), self.proof(self.old)]
 

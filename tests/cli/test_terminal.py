@@ -35,9 +35,9 @@ class Terminal(CliTest):
         self.assertNotIn("\x1b", self.cli("bench", *SMALL).stdout)
 
     def test_progress_on_a_terminal_only(self):
-        self.assertIn("\r", self.on_terminal("check", "--only", "reference", "--cases", "30", "--seed", "1").replace("\r\n", "\n"))
-        self.assertNotIn("\x1b", self.on_terminal("check", "--only", "reference", "--cases", "30", "--seed", "1", "--quiet"))
-        self.assertEqual(self.cli("check", "--only", "reference", "--cases", "5", "--seed", "1").stderr, "")
+        self.assertIn("\r", self.on_terminal("check", "--only", "reference_spmm", "--cases", "30", "--seed", "1").replace("\r\n", "\n"))
+        self.assertNotIn("\x1b", self.on_terminal("check", "--only", "reference_spmm", "--cases", "30", "--seed", "1", "--quiet"))
+        self.assertEqual(self.cli("check", "--only", "reference_spmm", "--cases", "5", "--seed", "1").stderr, "")
 
     def test_narrow(self):
         self.cli("gen", "uniform", "--rows", "64", "--block", "8", "-o", "a.mtx")

@@ -64,7 +64,7 @@ static void wrong(product *p, const char *choice)
     product own = *p;
     arrays bad;
     char *d = new_d(p), *other = new_d(p), *raw = malloc(M * N * p->element);
-    spk_plan *busy = new_plan(p, "reference_cuda");
+    spk_plan *busy = new_plan(p, "reference_cuda_spmm");
     spk_spmm_args args = args_of(p, d), busy_args = args_of(p, other);
     for (int which = 0; which < 3; which++) {
         same_blocks(&bad);
@@ -103,7 +103,7 @@ static void wrong(product *p, const char *choice)
 /* The first of a family is tuned, the next one finds it. */
 static void tuned(product *p)
 {
-    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "spmm_cuda_simt,reference_cuda",
+    spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "spmm_cuda_simt,reference_cuda_spmm",
                                 .budget_s = 0.2};
     for (int i = 0; i < 2; i++) {
         spk_pattern *pattern = deferred_pattern(p, there, stream);

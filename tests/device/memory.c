@@ -5,7 +5,7 @@
 #include "product.h"
 
 /* Of a tuning that is to have been, and no more. */
-static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference_cuda,spmm_cuda_simt",
+static const spk_tune_options quick = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference_cuda_spmm,spmm_cuda_simt",
                                        .budget_s = 0.3};
 
 /* ------------------------------------------------------------------------------------------------ from the caller */
@@ -154,7 +154,7 @@ void out_of_memory(void)
     spk_plan *plan = NULL;
     spk_report *report = NULL;
     make_product(context, SPK_F32, &p);
-    spk_plan *small = new_plan(&p, "reference_cuda");
+    spk_plan *small = new_plan(&p, "reference_cuda_spmm");
     run_once(&p, small, "before");
     spk_spmm wide = p.spmm;
     wide.n = 1 << 20;
@@ -219,7 +219,7 @@ static spk_context *context_on(const char *device)
 /* Both devices through contexts of this process: a thread on each, pointers that belong elsewhere, and a tuned plan on the second. */
 void devices(void)
 {
-    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=64 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=0",
+    static const char *const choices[] = {"reference_cuda_spmm", "spmm_cuda_simt TILE_N=64 THREAD_N=4 TILE_K=16 STAGES=3 SPLIT=0",
                                           "cublas_dense ALGO=0", "cublas_blocks"};
     int count = 0;
     DRIVER(cu.device_count(&count));

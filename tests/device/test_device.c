@@ -146,7 +146,7 @@ static void two_contexts(void)
     char *d[2];
     for (int i = 0; i < 2; i++) {
         make_product(contexts[i], i == 0 ? SPK_F16 : SPK_F32, &p[i]);
-        plans[i] = new_plan(&p[i], "reference_cuda");
+        plans[i] = new_plan(&p[i], "reference_cuda_spmm");
         d[i] = new_d(&p[i]);
     }
     for (int i = 0; i < 20; i++) {
@@ -199,7 +199,7 @@ static void tune_with_them(const char *when)
     spk_report *report = NULL;
     make_product(context, SPK_F32, &p);
     spk_tune_options options = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW,
-                                .only = "test_fault,test_hang,spmm_cuda_simt,reference_cuda"};
+                                .only = "test_fault,test_hang,spmm_cuda_simt,reference_cuda_spmm"};
     const double begun = now_s();
     MUST(context, spk_tune(context, p.pattern, &p.spmm, &options, &report));
     printf("  %s: tuned in %.2f s\n", when, now_s() - begun);

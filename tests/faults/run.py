@@ -42,8 +42,8 @@ TUNED = ["--m", "64", "--k", "64", "--block", "16", "--density", "0.3", "--budge
 COMMANDS = {
     "tune": (["tune", *TUNED, "--n", "8"], []),
     "bench": (["bench", *TUNED, "--n", "8", "--json", "out.json"], ["out.json"]),
-    "run": (["compute", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference,spmm_portable"], ["d.npy"]),
-    "search": (["tune", *TUNED, "--n", "8", "--effort", "estimate", "--only", "reference"], []),
+    "run": (["compute", "a.mtx", "b.npy", "-o", "d.npy", "--block", "16", "--budget", "0.05", "--only", "reference_spmm,spmm_portable"], ["d.npy"]),
+    "search": (["tune", *TUNED, "--n", "8", "--effort", "estimate", "--only", "reference_spmm"], []),
     "convert": (["convert", "a.mtx", "c.safetensors", "--block", "16"], ["c.safetensors"]),
     "convert-text": (["convert", "a.safetensors", "c.mtx"], ["c.mtx"]),
     "inspect": (["inspect", "a.mtx", "--json", "out.json", "--spy", "out.svg"], ["out.json", "out.svg"]),
@@ -99,7 +99,7 @@ def make_template(trial, template):
              ["convert", "b.safetensors", "b.npy", "--to", "dense"],
              *(["tune", *TUNED, "--n", str(n), "--store", "s.db"] for n in (1, 2, 3)),
              ["store", "export", "old.json", "--store", "s.db"],
-             ["compute", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference"]]
+             ["compute", "a.mtx", "b.npy", "-o", "expected.npy", "--block", "16", "--store", "other.db", "--only", "reference_spmm"]]
     for step in steps:
         done = subprocess.run([trial.program, *step], cwd=trial.folder, env={**trial.env, **NO_LIBRARIES}, capture_output=True, text=True)
         if done.returncode != 0:

@@ -253,7 +253,7 @@ static void recent_questions(void **state)
         assert_int_equal(spk_compute(f.context, f.pattern, &f.problem, &args, &shorter), SPK_ERR_ARGUMENT);
     }
     /* Text that changes where it stands. */
-    char choice[64] = "reference";
+    char choice[64] = "reference_spmm";
     const spk_tune_options pinned = {SPK_SIZED(spk_tune_options), .choice = choice};
     assert_true(computes(&f, f.pattern, f.values, &f.problem, &pinned));
     snprintf(choice, sizeof choice, "no_such_kernel");
@@ -585,7 +585,7 @@ static spk_status whole_use(void)
         SPK_SIZED(spk_generate), .generator = SPK_GEN_POWER_LAW, .rows = 20, .cols = 24, .block_rows = 4, .block_cols = 4, .density = 0.5};
     spk_tune_options options = {SPK_SIZED(spk_tune_options),
                                 .tuning = SPK_TUNING_NOW,
-                                .only = "reference,spmm_portable",
+                                .only = "reference_spmm,spmm_portable",
                                 .budget_s = 0.01,
                                 .seed = 3,
                                 .cache = SPK_WARM};

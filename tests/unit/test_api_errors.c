@@ -281,7 +281,7 @@ static void wrong_options(void **state)
     REFUSE(budget_s, NAN, SPK_ERR_ARGUMENT, "budget_s = ");
     REFUSE(tolerance, INFINITY, SPK_ERR_ARGUMENT, "tolerance = inf");
     REFUSE(only, "spmm_f32_avx9", SPK_ERR_ARGUMENT, "there is no kernel \"spmm_f32_avx9\"");
-    REFUSE(exclude, "reference,nonsense", SPK_ERR_ARGUMENT, "there is no kernel \"nonsense\"");
+    REFUSE(exclude, "reference_spmm,nonsense", SPK_ERR_ARGUMENT, "there is no kernel \"nonsense\"");
     REFUSE(choice, "nonsense MR=4", SPK_ERR_ARGUMENT, "nonsense");
     REFUSE(choice, "spmm_portable NV=99", SPK_ERR_ARGUMENT, "NV");
     REFUSE(tuning, SPK_TUNING_AHEAD_EACH, SPK_ERR_UNKNOWN_CLASS, "");
@@ -295,7 +295,7 @@ static void wrong_runs(void **state)
     (void)state;
     spk_spmm p = good_spmm();
     p.use_c = 1;
-    spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference"};
+    spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_spmm"};
     spk_plan *plan = NULL;
     assert_int_equal(spk_plan_create_spmm(context, pattern, &p, &reference, &plan), SPK_OK);
     spk_spmm_args a;
@@ -429,7 +429,7 @@ static void wrong_static_values(void **state)
     (void)state;
     spk_spmm p = good_spmm();
     p.static_values = 1;
-    spk_tune_options o = {SPK_SIZED(spk_tune_options), .choice = "reference"};
+    spk_tune_options o = {SPK_SIZED(spk_tune_options), .choice = "reference_spmm"};
     spk_spmm_args a = good_args();
     expect(spk_compute_spmm(context, pattern, &p, &a, &o), SPK_ERR_ARGUMENT, context, "make a plan");
     spk_plan *plan = NULL;

@@ -22,7 +22,7 @@ static int64_t below(spk_rng *rng, int64_t limit)
 static void computes_the_definition(void **state)
 {
     (void)state;
-    static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=6", "attention_portable QUERIES=48",
+    static const char *const choices[] = {"reference_attention", "attention_portable QUERIES=6", "attention_portable QUERIES=48",
                                           "attention_avx2 QUERIES=48 KEYS=64", "attention_avx512 QUERIES=6 KEYS=128"};
     spk_rng rng;
     spk_rng_seed(&rng, 19);
@@ -86,7 +86,7 @@ static void put_bf16(uint16_t *to_number, double number)
 static void compute_both(const spk_attention *a, const char *choice, double scale, double softcap)
 {
     for (int i = 0; i < 2; i++) {
-        const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == ROW ? choice : "attention_reference"};
+        const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == ROW ? choice : "reference_attention"};
         const spk_attention_args args = {SPK_SIZED(spk_attention_args),
                                          .q = from[0],
                                          .k = from[1],
@@ -179,7 +179,7 @@ static void hidden_numbers_have_no_influence(void **state)
 {
     (void)state;
     enum { N = 200, D = 16 };
-    static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=48"};
+    static const char *const choices[] = {"reference_attention", "attention_portable QUERIES=48"};
     const spk_attention a = {SPK_SIZED(spk_attention), .queries = N, .keys = N, .depth = D, .causal = 1, .window_left = 70};
     const spk_attention_args args = {SPK_SIZED(spk_attention_args), .q = q, .k = k, .v = v, .o = o, .scale = 0.3};
     for (int c = 0; c < 2; c++) {

@@ -13,7 +13,7 @@
 
 #include "attention_masks.h"
 
-static const char *const choices[] = {"attention_backward_reference",
+static const char *const choices[] = {"reference_attention_backward",
                                       "attention_backward_portable QUERIES=6 SHARES=1",
                                       "attention_backward_portable QUERIES=48 SHARES=2",
                                       "attention_backward_avx2 QUERIES=6 KEYS=64 SHARES=4",
@@ -181,7 +181,7 @@ static void differences_of_a_loss(void **state)
             a.head_stride_v = a.head_stride_o = depth_v_of(&a);
         }
         const mask *m = masked ? &made : NULL;
-        check(a, m, &s, "attention_reference");
+        check(a, m, &s, "reference_attention");
         go_back(&a, m, &s, with_lse, choice);
         check_some(&a, m, &s, with_lse, "grad Q", q, grad_q, a.heads, a.queries, a.depth);
         check_some(&a, m, &s, with_lse, "grad K", k, grad_k, a.heads_kv, a.keys, a.depth);
@@ -205,7 +205,7 @@ static void hidden_numbers_have_no_influence(void **state)
         if (!can_run(choices[c]))
             continue;
         fill();
-        check(a, NULL, &s, "attention_reference");
+        check(a, NULL, &s, "reference_attention");
         go_back(&a, NULL, &s, false, choices[c]);
         memcpy(before[0], grad_q, sizeof before[0]);
         memcpy(before[1], grad_k, sizeof before[1]);
@@ -250,7 +250,7 @@ static void equal_bits(void **state)
                              .want_lse = 1};
     const setting s = {.scale = 0.3};
     fill();
-    check(a, NULL, &s, "attention_reference");
+    check(a, NULL, &s, "reference_attention");
     const int runs = getenv("SPARSEK_TEST_QUICK") != NULL ? 8 : 150;
     for (int run = 0; run < runs; run++) {
         go_back(&a, NULL, &s, false, "attention_backward_portable QUERIES=48 KEYS=64 SHARES=4 SERIAL=0");
@@ -317,7 +317,7 @@ static void sequences_alone(void **state)
             args.o = o + begin * D;
             args.lse = lse + begin;
             args.grad_o = grad_o + begin * D;
-            const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "attention_backward_reference"};
+            const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_attention_backward"};
             ok(spk_compute(context, NULL, &b, &args, &reference));
             for (int j = 0; j < count * D; j++) {
                 assert_true(fabsf(together[0][begin * D + j] - grad_q[j]) < 1e-5F);
@@ -396,7 +396,7 @@ static void typed_calls(void **state)
     args.grad_k = grad_k;
     args.grad_v = grad_v;
     fill();
-    check(a, NULL, &s, "attention_reference");
+    check(a, NULL, &s, "reference_attention");
     clear_gradients();
     ok(spk_plan_create_attention_backward(context, NULL, &b, &estimate, &plan));
     ok(spk_plan_run_attention_backward(plan, &args, NULL));

@@ -13,7 +13,7 @@
 
 #include "attention_masks.h"
 
-static const char *const choices[] = {"attention_reference",
+static const char *const choices[] = {"reference_attention",
                                       "attention_portable QUERIES=6",
                                       "attention_portable QUERIES=48",
                                       "attention_avx2 QUERIES=6 KEYS=64",

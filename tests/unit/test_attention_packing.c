@@ -198,7 +198,7 @@ static bool has_isa(const char *name)
 static void computes_the_definition(void **state)
 {
     (void)state;
-    static const char *const choices[] = {"attention_reference", "attention_portable QUERIES=6 KEYS=64", "attention_avx2 QUERIES=6"};
+    static const char *const choices[] = {"reference_attention", "attention_portable QUERIES=6 KEYS=64", "attention_avx2 QUERIES=6"};
     const int turns = getenv("SPARSEK_TEST_QUICK") != NULL ? 40 : 300;
     spk_rng rng;
     spk_rng_seed(&rng, 5);

@@ -66,7 +66,7 @@ static spk_status tune(int64_t n, void (*during)(void), double *tuning_s)
     const spk_tune_options options = {SPK_SIZED(spk_tune_options),
                                       .tuning = SPK_TUNING_NOW,
                                       .budget_s = budget_s,
-                                      .only = "reference,spmm_portable",
+                                      .only = "reference_spmm,spmm_portable",
                                       .seed = 1,
                                       .fresh = 1};
     const spk_status status = spk_tune(context, pattern, &(spk_spmm){SPK_SIZED(spk_spmm), .n = n}, &options, &report);
@@ -192,7 +192,7 @@ static void log_calls_nothing(void **state)
         .index_type = SPK_INDEX_I64};
     assert_int_equal(spk_pattern_create(made, &indices, &empty), SPK_OK);
     const spk_tune_options options_of_tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .budget_s = 0.1,
-                                                .only = "reference"};
+                                                .only = "reference_spmm"};
     assert_int_equal(spk_tune(made, empty, &(spk_spmm){SPK_SIZED(spk_spmm), .n = 1}, &options_of_tuning, &report), SPK_OK);
     assert_true(logged > 0);
     assert_int_equal(wrong, 0);

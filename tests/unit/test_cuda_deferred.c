@@ -507,7 +507,7 @@ static void plans_share_a_copy(void **unused)
         .col_indices = right.columns};
     spk_pattern *pattern = NULL;
     spk_plan *plans[3] = {NULL, NULL, NULL};
-    const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda"};
+    const spk_tune_options reference = {SPK_SIZED(spk_tune_options), .choice = "reference_cuda_spmm"};
     GOOD(spk_pattern_create(context, &indices, &pattern));
     const int live = state->live_memory;
     GOOD(spk_plan_create_spmm(context, pattern, &product, &reference, &plans[0]));

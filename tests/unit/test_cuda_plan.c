@@ -136,7 +136,7 @@ static unsigned grid_of(small *s, const char *choice, int64_t batch)
 static void a_batch_is_one_launch(void **unused)
 {
     (void)unused;
-    static const char *const choices[] = {"reference_cuda", "spmm_cuda_simt TILE_N=32 THREAD_N=2 TILE_K=16 STAGES=3 SPLIT=0",
+    static const char *const choices[] = {"reference_cuda_spmm", "spmm_cuda_simt TILE_N=32 THREAD_N=2 TILE_K=16 STAGES=3 SPLIT=0",
                                           "spmm_cuda_narrow ROWS=1 SPLIT=1 AHEAD=4"};
     small s;
     if (!have_nvrtc())
@@ -436,8 +436,8 @@ static void only_the_proved_run(void **unused)
     assert_int_equal(spk_plan_create_spmm(s.context, s.pattern, &spmm, &estimate, &plan), SPK_ERR_NO_CANDIDATE);
     assert_non_null(strstr(spk_last_error(s.context), "install sparsek-prover"));
     spk_plan_info info = {SPK_SIZED(spk_plan_info)};
-    GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_cuda"},
-                              &plan));
+    GOOD(spk_plan_create_spmm(s.context, s.pattern, &spmm,
+                              &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_cuda_spmm"}, &plan));
     GOOD(spk_plan_get_info(plan, &info));
     assert_string_equal(info.why, "pinned, not proved");
     spk_plan_destroy(&plan);

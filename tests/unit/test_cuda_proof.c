@@ -481,7 +481,7 @@ static void body_odd_host(void)
 static void any_build(const spk_problem *p, const spk_device *where, const spk_params *params, spk_build *build)
 {
     (void)p, (void)where, (void)params;
-    *build = (spk_build){.file = "reference_cuda.cu", .entry = "reference_cuda"};
+    *build = (spk_build){.file = "reference_cuda_spmm.cu", .entry = "reference_cuda_spmm"};
 }
 
 /* Without the compiler what is to be compiled is out, and libraries are not. */

@@ -144,7 +144,7 @@ static void arguments_as_sets_of_elements(void **state)
     const spk_bsr_indices indices = {
         SPK_SIZED(spk_bsr_indices), .rows = 4, .cols = 4, .block_rows = BLOCK, .block_cols = BLOCK, .nnzb = 2, .row_offsets = offsets,
         .col_indices = columns};
-    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "reference"};
+    const spk_tune_options options = {SPK_SIZED(spk_tune_options), .choice = "reference_spmm"};
     spk_pattern *pattern = NULL;
     assert_int_equal(spk_pattern_create(context, &indices, &pattern), SPK_OK);
     int refused = 0, allowed = 0;

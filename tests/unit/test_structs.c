@@ -26,7 +26,8 @@ static const spk_bsr_indices good_indices = {
     .col_indices = columns};
 static const spk_spmm good_spmm = {SPK_SIZED(spk_spmm), .n = 4};
 static const spk_sddmm good_sddmm = {SPK_SIZED(spk_sddmm), .k = 4};
-static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference", .budget_s = 0.01};
+static const spk_tune_options good_tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference_spmm",
+                                             .budget_s = 0.01};
 
 static int set_up(void **state)
 {
@@ -148,9 +149,9 @@ static void inputs(void **state)
     const spk_context_options context_options = {SPK_SIZED(spk_context_options), .device = "cpu", .store_path = "", .threads = 1};
     const spk_spmm_args spmm_args = {SPK_SIZED(spk_spmm_args), .values = values, .b = dense, .d = result, .alpha = 1};
     const spk_sddmm_args sddmm_args = {SPK_SIZED(spk_sddmm_args), .x = dense, .y = dense, .d = result, .alpha = 1};
-    const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference",
+    const spk_tune_options tuning = {SPK_SIZED(spk_tune_options), .tuning = SPK_TUNING_NOW, .only = "reference_spmm",
                                      .exclude = "spmm_portable"};
-    const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .choices = "reference"};
+    const spk_race_options race = {SPK_SIZED(spk_race_options), .rounds = 1, .choices = "reference_spmm"};
     const spk_matrix_desc desc = {SPK_SIZED(spk_matrix_desc),
                                   .format = SPK_DENSE,
                                   .dtype = SPK_F32,

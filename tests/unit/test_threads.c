@@ -235,7 +235,7 @@ static void a_tie_goes_to_one_thread(void **state)
 static void parameters_may_be_left_out(void **state)
 {
     (void)state;
-    const spk_kernel *kernel = spk_kernel_by_name("spmm_portable"), *reference = spk_kernel_by_name("reference");
+    const spk_kernel *kernel = spk_kernel_by_name("spmm_portable"), *reference = spk_kernel_by_name("reference_spmm");
     static const struct {
         const char *text, *means, *wrong;
     } cases[] = {{"", "NV=2 PACK=0 GROUP=1 SERIAL=0", NULL},

@@ -44,7 +44,7 @@ static void names_are_places(void **state)
     assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, PACK), 2);
     assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, GROUP), 4);
     assert_int_equal(SPK_TUNED(spmm_f32_avx2, &params, SERIAL), 1);
-    assert_string_equal(spk_kernel_by_name("reference")->tunables, "");
+    assert_string_equal(spk_kernel_by_name("reference_spmm")->tunables, "");
 }
 
 /* Candidates span all combinations, the last tunable fastest, and their text leads back to them. */

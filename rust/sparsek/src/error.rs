@@ -91,7 +91,7 @@ impl Error {
     /// # use sparsek::{Context, ErrorKind, Pattern, Spmm, TuneOptions};
     /// # let context = Context::builder().store_in_memory().build()?;
     /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
-    /// match pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &TuneOptions::new().only("reference")) {
+    /// match pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &TuneOptions::new().only("reference_spmm")) {
     ///     Ok(report) => println!("{}", report.summary),
     ///     Err(why) if why.kind() == ErrorKind::Interrupted => println!("so far: {:?}", why.partial_report()),
     ///     Err(why) => return Err(why),

@@ -124,7 +124,7 @@ pub struct Candidate {
 /// # use sparsek::{Context, Pattern, Report, Spmm, TuneOptions};
 /// # let context = Context::builder().store_in_memory().build()?;
 /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
-/// let options = TuneOptions::new().only("reference,spmm_portable");
+/// let options = TuneOptions::new().only("reference_spmm,spmm_portable");
 /// let report = pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &options)?;
 /// let json = serde_json::to_string(&report).unwrap();
 /// let back: Report = serde_json::from_str(&json).unwrap();
@@ -166,8 +166,8 @@ impl Report {
     /// # use sparsek::{Context, Pattern, Spmm, TuneOptions};
     /// # let context = Context::builder().store_in_memory().build()?;
     /// # let pattern = Pattern::new(&context, (2, 2), (2, 2), &[0, 1], &[0])?;
-    /// let report = pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &TuneOptions::new().only("reference"))?;
-    /// assert_eq!(report.chosen().unwrap().name, "reference");
+    /// let report = pattern.tune_spmm::<f32, f32>(&Spmm::new(4), &TuneOptions::new().only("reference_spmm"))?;
+    /// assert_eq!(report.chosen().unwrap().name, "reference_spmm");
     /// # Ok::<(), sparsek::Error>(())
     /// ```
     pub fn chosen(&self) -> Option<&Candidate> {

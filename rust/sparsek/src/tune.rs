@@ -48,7 +48,7 @@ impl Tuning {
 ///
 /// ```
 /// use std::time::Duration;
-/// let options = sparsek::TuneOptions::new().budget(Duration::from_millis(300)).exclude("reference").seed(1);
+/// let options = sparsek::TuneOptions::new().budget(Duration::from_millis(300)).exclude("reference_spmm").seed(1);
 /// # let _ = options;
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -208,7 +208,7 @@ impl TuneOptions {
     /// Only these kernels: names with commas between them.
     ///
     /// ```
-    /// let options = sparsek::TuneOptions::new().only("spmm_portable,reference");
+    /// let options = sparsek::TuneOptions::new().only("spmm_portable,reference_spmm");
     /// # let _ = options;
     /// ```
     pub fn only(mut self, kernels: impl Into<String>) -> Self {
@@ -219,7 +219,7 @@ impl TuneOptions {
     /// All but these kernels.
     ///
     /// ```
-    /// let options = sparsek::TuneOptions::new().exclude("reference");
+    /// let options = sparsek::TuneOptions::new().exclude("reference_spmm");
     /// # let _ = options;
     /// ```
     pub fn exclude(mut self, kernels: impl Into<String>) -> Self {
@@ -282,7 +282,7 @@ impl TuneOptions {
 /// Options of a race, see [`Pattern::race_spmm`](crate::Pattern::race_spmm).
 ///
 /// ```
-/// let race = sparsek::Race::new().rounds(5).choice("reference").choice("spmm_portable NV=1 PACK=0 GROUP=1");
+/// let race = sparsek::Race::new().rounds(5).choice("reference_spmm").choice("spmm_portable NV=1 PACK=0 GROUP=1");
 /// # let _ = race;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -320,7 +320,7 @@ impl Race {
     /// With one more choice to race, as [`PlanInfo::choice`](crate::PlanInfo::choice) names it.
     ///
     /// ```
-    /// assert_eq!(sparsek::Race::new().choice("reference").choices, ["reference"]);
+    /// assert_eq!(sparsek::Race::new().choice("reference_spmm").choices, ["reference_spmm"]);
     /// ```
     pub fn choice(mut self, choice: impl Into<String>) -> Race {
         self.choices.push(choice.into());

@@ -13,7 +13,7 @@ fn diagonal(context: &Context) -> Pattern {
 }
 
 fn few() -> TuneOptions {
-    TuneOptions::new().tuning(Tuning::Now).only("reference,spmm_portable").budget(Duration::from_millis(300))
+    TuneOptions::new().tuning(Tuning::Now).only("reference_spmm,spmm_portable").budget(Duration::from_millis(300))
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn all_can_be_printed() {
 #[test]
 fn a_race_is_built_and_a_matrix_is_shared() {
     let context = Context::builder().store_in_memory().threads(1).build().unwrap();
-    let race = Race::new().rounds(2).choice("reference").keep(true);
+    let race = Race::new().rounds(2).choice("reference_spmm").keep(true);
     let report = diagonal(&context).race_spmm::<f32, f32>(&Spmm::new(4), &few(), &race).unwrap();
-    assert_eq!(report.chosen().unwrap().name, "reference");
+    assert_eq!(report.chosen().unwrap().name, "reference_spmm");
     let device = context.device().unwrap();
     assert_eq!((device.clock_mhz, device.power_w, device.proved_candidates), (0.0, 0.0, 0)); // a GPU's
     let matrix = Matrix::from_dense(&context, (2, 2), &[1f32, 0., 0., 2.]).unwrap();

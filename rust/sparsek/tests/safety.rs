@@ -199,7 +199,7 @@ fn interrupted_tuning_leaks_no_report() {
     let error = pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &TuneOptions::new()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Interrupted);
     context.resume();
-    pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &TuneOptions::new().only("reference")).unwrap();
+    pattern.tune_spmm::<f32, f32>(&Spmm::new(64), &TuneOptions::new().only("reference_spmm")).unwrap();
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn callbacks_live_as_long_as_the_context() {
         .unwrap();
     let pattern = Pattern::new(&context, (64, 64), (32, 32), &[0, 1, 2], &[0, 1]).unwrap();
     drop(context);
-    pattern.tune_spmm::<f32, f32>(&Spmm::new(8), &TuneOptions::new().only("reference,spmm_portable")).unwrap();
+    pattern.tune_spmm::<f32, f32>(&Spmm::new(8), &TuneOptions::new().only("reference_spmm,spmm_portable")).unwrap();
     assert!(calls.load(Ordering::Relaxed) > 0);
     drop(pattern);
     assert_eq!(Arc::strong_count(&calls), 1, "the context is gone, and its callbacks with it");

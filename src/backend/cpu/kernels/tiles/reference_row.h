@@ -1,7 +1,7 @@
 /* What reference rows share: the template REFERENCE_BODY, which defines S(product), for every type, and what the table needs beside the
  * model. */
 #ifndef REFERENCE_BODY /* this file alone */
-#define REFERENCE_BODY "backend/cpu/kernels/spmm/reference_body.h"
+#define REFERENCE_BODY "backend/cpu/kernels/spmm/reference_spmm_body.h"
 #endif
 
 #undef TYPE

@@ -1,5 +1,5 @@
-/* reference: D from the definition, plain loops in the compute type. Takes every problem; serial. The yardstick, and always valid. */
-#define REFERENCE_BODY "backend/cpu/kernels/spmm/reference_body.h"
+/* reference_spmm: D from the definition, plain loops in the compute type. Takes every problem; serial. The yardstick, and always valid. */
+#define REFERENCE_BODY "backend/cpu/kernels/spmm/reference_spmm_body.h"
 #include "backend/cpu/kernels/tiles/reference_row.h"
 
 static double predict_us(const spk_problem *problem, const spk_device *device, const spk_params *params)
@@ -16,4 +16,4 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return SPK_OK;
 }
 
-const spk_kernel_ops reference_ops = {.predict_us = predict_us, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops reference_spmm_ops = {.predict_us = predict_us, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -1,6 +1,6 @@
-/* reference_cuda: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. */
+/* reference_cuda_spmm: D from the definition, one thread an element. Takes every problem; the yardstick on a device, and always valid. */
 #include "backend/cuda/device/common/reference.cuh"
-#include "backend/cuda/kernels/reference_cuda.h"
+#include "backend/cuda/kernels/reference_cuda_spmm.h"
 
 inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
 {
@@ -19,7 +19,7 @@ inline real sum_of(const spk_cuda_arguments &arg, long long i, long long j)
     return sum;
 }
 
-extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS) reference_cuda(const __grid_constant__ spk_cuda_arguments batch)
+extern "C" __global__ void __launch_bounds__(REFERENCE_THREADS) reference_cuda_spmm(const __grid_constant__ spk_cuda_arguments batch)
 {
     store_all(batch, [](const spk_cuda_arguments &arg, long long i, long long j) { return sum_of(arg, i, j); });
 }

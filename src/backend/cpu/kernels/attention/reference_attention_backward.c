@@ -1,4 +1,4 @@
-/* attention_backward_reference: the gradients of attention from their definition, a query at a time. Takes every problem; serial. The
+/* reference_attention_backward: the gradients of attention from their definition, a query at a time. Takes every problem; serial. The
  * yardstick. */
 #include <math.h>
 #include <string.h>
@@ -113,5 +113,5 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return SPK_OK;
 }
 
-const spk_kernel_ops attention_backward_reference_ops = {
+const spk_kernel_ops reference_attention_backward_ops = {
     .predict_us = predict_us, .bind = bind, .run = run, .source_hash = SPK_SOURCE_HASH};

@@ -1,4 +1,4 @@
-/* attention_reference: O = softmax(scale Q K^T) V from the definition, a query at a time: scores, exponentials, sums. Takes every problem;
+/* reference_attention: O = softmax(scale Q K^T) V from the definition, a query at a time: scores, exponentials, sums. Takes every problem;
  * serial. The yardstick. */
 #include <math.h>
 
@@ -89,4 +89,4 @@ static spk_status run(const spk_bound *bound, const spk_args *args, void *stream
     return SPK_OK;
 }
 
-const spk_kernel_ops attention_reference_ops = {.predict_us = predict_us, .bind = bind, .run = run, .source_hash = SPK_SOURCE_HASH};
+const spk_kernel_ops reference_attention_ops = {.predict_us = predict_us, .bind = bind, .run = run, .source_hash = SPK_SOURCE_HASH};
