@@ -178,7 +178,7 @@ static int unknown_option(const args *a, const char *name)
         if (!a->idle[i])
             names[count++] = a->list[i].name;
     names[count++] = "help";
-    const char *near = args_nearest(name, names, count);
+    const char *near = args_nearest_key(name, names, count);
     return near ? wrong(a, "unknown option --%s; did you mean --%s?", name, near) : wrong(a, "unknown option --%s", name);
 }
 

@@ -104,6 +104,7 @@ const char *args_other_command(const char *text);
 
 /* These know other programs' words too: float32 is f32, random is uniform. */
 const char *args_nearest_command(const char *text, const char *const *names, int count);
+const char *args_nearest_key(const char *text, const char *const *names, int count); /* of problems in files, and options */
 const char *args_nearest_dtype(const char *text);
 const char *args_nearest_pattern(const char *text);
 const char *args_nearest_kernel(const char *text);

@@ -94,6 +94,16 @@ const char *args_nearest_command(const char *text, const char *const *names, int
     return meant ? meant : args_nearest(text, names, count);
 }
 
+const char *args_nearest_key(const char *text, const char *const *names, int count)
+{
+    static const char *const words[][2] = {{"soft_cap", "use_softcap"}, {"soft-cap", "use-softcap"}};
+    const char *meant = alias(text, words, sizeof(words) / sizeof(*words));
+    for (int i = 0; meant && i < count; i++)
+        if (strcmp(meant, names[i]) == 0)
+            return meant;
+    return args_nearest(text, names, count);
+}
+
 const char *args_nearest_dtype(const char *text)
 {
     const spk_type *type = spk_type_meant(text);

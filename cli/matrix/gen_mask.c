@@ -177,17 +177,22 @@ const char *gen_mask_given(const mask_flags *f)
     return NULL;
 }
 
+static int check_limits(const cli *app, const spk_mask_parameter_info *p, int64_t value)
+{
+    if (value >= p->least && value <= p->most)
+        return EXIT_DONE;
+    return cli_fail(app, EXIT_USAGE, "--%s: %lld is not between %lld and %lld", p->name, (long long)value, (long long)p->least,
+                    (long long)p->most);
+}
+
 static int take_count(const cli *app, const char *shape, const spk_mask_parameter_info *p, const mask_flag *flag, int64_t *to)
 {
     const args_cells c = flag->cells;
     const int64_t value = flag->value == SPK_MASK_VALUE_CELLS ? c.x : flag->count;
     if (c.x != c.y || c.x != c.z)
         return cli_fail(app, EXIT_USAGE, "--%s: of --shape %s it is one number", p->name, shape);
-    if (value < p->least || value > p->most)
-        return cli_fail(app, EXIT_USAGE, "--%s: %lld is not between %lld and %lld", p->name, (long long)value, (long long)p->least,
-                        (long long)p->most);
     *to = value;
-    return EXIT_DONE;
+    return check_limits(app, p, value);
 }
 
 /* A parameter's members: `at` begins them. */
@@ -211,7 +216,7 @@ static int take(const cli *app, const char *shape, const spk_mask_parameter_info
     case SPK_MASK_VALUE_RANGE:
         if (!experts_read_range(flag->text, &numbers[0], &numbers[1]))
             return cli_fail(app, EXIT_USAGE, "--%s: of %s it is a range like 100-8000, not '%s'", p->name, shape, flag->text);
-        break;
+        return check_limits(app, p, numbers[0]);
     case SPK_MASK_VALUE_LIST:
         free(*list);
         *list = experts_read_list(flag->text, &numbers[1]);

@@ -442,7 +442,7 @@ static int take_keys(const cli *app, json_t *object, const char *where, problem_
         while (at < count && strcmp(names[at], key) != 0)
             at++;
         if (at == count) {
-            const char *near = args_nearest(key, names, count);
+            const char *near = args_nearest_key(key, names, count);
             return near ? cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"; did you mean \"%s\"?", where, key, near)
                         : cli_fail(app, EXIT_INPUT, "%s: unknown key \"%s\"", where, key);
         }

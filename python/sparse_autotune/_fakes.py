@@ -25,6 +25,7 @@ from ._numbers import (
     WANT_DENSE,
     WANT_VALUES,
 )
+from ._scaled import ALL, BLOCK
 from ._types import DTYPES, FACTORS, RESULTS, listed, name_of
 
 
@@ -260,6 +261,32 @@ def _check_dims(name: str, tensor: Tensor) -> None:
     _require(tensor.dim() >= 2, f"{name}: must have two dimensions or more; its shape is {list(tensor.shape)}")
 
 
+def _tiles_along(size: Any, side: int) -> Any:
+    return 1 if side == ALL else (size + side - 1) // side
+
+
+def _check_scale(name: str, scale: Tensor | None, lead: Sequence[Any], sizes: Sequence[Any], tile: tuple[int, int], stored: Any = None) -> None:
+    """Factors of a matrix of so many rows and columns, or of so many stored blocks: the same for each item of the batch, or each its own."""
+    if scale is None:
+        return
+    _require(scale.dtype == torch.float32, f"{name}: its dtype must be float32, not {name_of(scale.dtype)}")
+    if stored is not None and tile == (BLOCK, BLOCK):
+        one, what = [stored], "one factor for each stored block needs "
+    else:
+        for side in tile:
+            text = f"{name}: a factor covers tiles of 1 element or more, or all ({ALL}) of an axis, not {side}"
+            _require(side >= 1 or side == ALL, text)
+        one = [_tiles_along(size, side) for size, side in zip(sizes, tile, strict=True)]
+        rows, cols = ("all" if side == ALL else side for side in tile)
+        what = f"factors of tiles of {rows} x {cols} need "
+    each = f", or {[*lead, *one]}, for each item of the batch" if lead else ""
+    text = f"{name}: its shape is {list(scale.shape)}; {what}{one}{each}"
+    wanted = one if scale.dim() == len(one) else [*lead, *one]
+    _require(scale.dim() == len(wanted), text)
+    for size, asked in zip(scale.shape, wanted, strict=True):
+        _require(size == asked, text)
+
+
 @torch.library.register_fake("sparse_autotune::scaled_spmm")
 def _scaled_spmm(
     values, row_offsets, col_indices, dense, rows, cols, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, tile_b_rows, tile_b_cols, result
@@ -271,12 +298,23 @@ def _scaled_spmm(
     _check_dims("dense", dense)
     _check_devices("values", values, row_offsets=row_offsets, col_indices=col_indices, dense=dense, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _check_pattern(row_offsets, col_indices, rows, cols, values.shape[-2], values.shape[-1])
+    nnzb = col_indices.shape[0]
+    _require(values.shape[-3] == nnzb, f"values: has {values.shape[-3]} blocks, but col_indices {nnzb} entries")
     right = bool(flags & RIGHT)
     inner, m = (rows, cols) if bool(flags & TRANS) != right else (cols, rows)
     given = dense.shape[-1] if right else dense.shape[-2]
     _require(given == inner, f"dense: its shape is {list(dense.shape)}; the product needs {inner} {'columns' if right else 'rows'}")
-    shape = [dense.shape[-2], m] if right else [m, dense.shape[-1]]
-    return dense.new_empty([*_batch("values", values, 3, "dense", dense, 2), *shape], dtype=_scaled_dtype(result))
+    shape, dtype = [dense.shape[-2], m] if right else [m, dense.shape[-1]], _scaled_dtype(result)
+    made = dense.new_empty([*_batch("values", values, 3, "dense", dense, 2), *shape], dtype=dtype)
+    if bias is not None:
+        _check_result("bias", bias, dtype, shape[1:], f"bias: must have one dimension with {shape[1]} entries; its shape is {list(bias.shape)}")
+    of_sparse = (values.shape[:-3], (cols, rows) if flags & TRANS else (rows, cols))
+    of_dense = (dense.shape[:-2], dense.shape[-2:])
+    tile_a, tile_b = (tile_a_rows, tile_a_cols), (tile_b_rows, tile_b_cols)
+    of_a, of_b = ("scale_a", scale_a), ("scale_b", scale_b)
+    _check_scale(*(of_b if right else of_a), *of_sparse, tile_b if right else tile_a, nnzb)
+    _check_scale(*(of_a if right else of_b), *of_dense, tile_a if right else tile_b)
+    return made
 
 
 @torch.library.register_fake("sparse_autotune::scaled_gemm")
@@ -288,7 +326,13 @@ def _scaled_gemm(a, b, flags, scale_a, scale_b, bias, tile_a_rows, tile_a_cols, 
     _check_dims("b", b)
     _check_devices("a", a, b=b, scale_a=scale_a, scale_b=scale_b, bias=bias)
     _require(a.shape[-1] == b.shape[-2], f"b: its shape is {list(b.shape)}; the product needs {a.shape[-1]} rows, as a has columns")
-    return a.new_empty([*_batch("a", a, 2, "b", b, 2), a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
+    made = a.new_empty([*_batch("a", a, 2, "b", b, 2), a.shape[-2], b.shape[-1]], dtype=_scaled_dtype(result))
+    if bias is not None:
+        text = f"bias: must have the shape {[b.shape[-1]]}, an entry for each column; its shape is {list(bias.shape)}"
+        _check_result("bias", bias, made.dtype, [b.shape[-1]], text)
+    _check_scale("scale_a", scale_a, a.shape[:-2], a.shape[-2:], (tile_a_rows, tile_a_cols))
+    _check_scale("scale_b", scale_b, b.shape[:-2], b.shape[-2:], (tile_b_rows, tile_b_cols))
+    return made
 
 
 # ------------------------------------------------------------------------------------------------ attention

@@ -132,11 +132,13 @@ def test_shares_at_random():
 
 def test_table_of_shapes():
     """Every shape of the library can be made here, with what its row says must be given."""
-    given = {"prefix": {"prefix": 20}, "video": {"cells": (2, 5, 8)}}
     told = sa.BlockMask.shapes()
+    given = {shape: {word: 20 for word, text in words.items() if text.endswith("(needed)")} for shape, words in told.items()}
+    assert given["prefix"] == {"prefix": 20}
+    given["video"] = {"cells": (2, 5, 8)}
     assert {"sinks", "random", "selected", "nsa", "prefix"} < set(told) and all(words["help"] for words in told.values())
     for shape in told:
-        mask = sa.BlockMask.shaped(shape, 80, 16, **given.get(shape, {}))
+        mask = sa.BlockMask.shaped(shape, 80, 16, **given[shape])
         assert mask.nnzb > 0 and mask.shape == (80, 80)
     assert told["window"]["window"] == "keys up to the one beside a query (default: an 8th of the keys)"
     assert told["sinks"]["help"] == "a window, and the first `sinks` keys" and not any("--" in words["help"] for words in told.values())
@@ -146,6 +148,9 @@ def test_table_of_shapes():
     assert torch.equal(half.columns, sa.BlockMask.shaped("random", 80, 16, density=0.5).columns)
     with pytest.raises(TypeError, match="density: must be a number, not 'half'"):
         sa.BlockMask.shaped("random", 80, 16, density="half")
+    for lengths in ((50, 30), ()):
+        with pytest.raises(ValueError, match="tokens = 3-9: lengths are given, too: only one of both"):
+            sa.BlockMask.shaped("documents", 80, 16, lengths=lengths, tokens=(3, 9))
 
 
 def test_what_python_raises_is_raised():

@@ -1,11 +1,14 @@
 """scaled_matmul: products of float8 and int8 with scale factors, against the numbers that they stand for."""
 
+import random
+import re
+
 import pytest
 import torch
 from conftest import random_bsr
 
 import sparse_autotune as sa
-from sparse_autotune._numbers import FACTOR
+from sparse_autotune._numbers import FACTOR, RIGHT, TRANS
 
 FACTORS = [torch.float8_e4m3fn, torch.float8_e5m2, torch.int8]
 RESULTS = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 1e-2}
@@ -432,6 +435,58 @@ def test_a_factor_without_a_result_to_hold_it(device):
     ):
         with pytest.raises(RuntimeError, match="flags: a factor is what out holds: there is none"):
             call()
+
+
+def refusal(call):
+    """The words, None where it does not refuse."""
+    try:
+        call()
+    except RuntimeError as error:
+        return re.search("(scale_[ab]|bias|result): .*", str(error))[0].replace("that of values", "that of the result")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_shapes_without_memory(seed):
+    """Where there are no numbers, the same factors and biases are refused as where there are, in the same words."""
+    numbers, ops = random.Random(seed), torch.ops.sparse_autotune
+    lead, of_other = numbers.choice(((), (2,))), numbers.choice(((), (2,)))
+    whole, flags = random_bsr(24, 20, (8, 4)), numbers.choice((0, TRANS, RIGHT, TRANS | RIGHT))
+    values = whole.values.to(torch.int8).expand(*lead, *whole.values.shape)
+    sizes = (20, 24) if flags & TRANS else (24, 20)
+    other = (*of_other, *((6, sizes[0]) if flags & RIGHT else (sizes[1], 6)))
+    made = (*(lead or of_other), *((6, sizes[1]) if flags & RIGHT else (sizes[0], 6)))
+
+    def factors(of, shape, stored):
+        """Of some tile, or what is nearly that."""
+        tile = (-2, -2) if stored and numbers.random() < 0.4 else tuple(numbers.choice((-1, 1, 3, 8, 64)) for _ in shape)
+        one = [stored] if tile[0] == -2 else [1 if side == -1 else -(-size // side) for side, size in zip(tile, shape, strict=True)]
+        one = [*numbers.choice(((), of)), *one]
+        one[numbers.randrange(len(one))] += numbers.random() < 0.2
+        tile = numbers.choice((tile, tile, tile, tile, tile, (0, 1), (-3, 2), (-2, 1)))
+        return torch.ones(numbers.choice((one, one, one, one, one, one[1:], [1, *one]))), tile
+
+    bias = numbers.choice((None, torch.ones(made[-1]), torch.ones(made[-1] + 1), torch.ones(1, made[-1])))
+    result = numbers.choice((0, 0, 0, 1))
+    of_sparse, of_dense = factors(lead, sizes, whole.nnzb), factors(of_other, other[-2:], 0)
+    (a, tile_a), (b, tile_b) = (of_dense, of_sparse) if flags & RIGHT else (of_sparse, of_dense)
+    sparse = (values, whole.row_offsets, whole.col_indices, torch.ones(other, dtype=torch.int8), 24, 20, flags, a, b, bias, *tile_a, *tile_b, result)
+    x, y = torch.ones(*lead, *sizes, dtype=torch.int8), torch.ones(*of_other, sizes[1], 6, dtype=torch.int8)
+    (a, tile_a), (b, tile_b) = factors(lead, sizes, 0), factors(of_other, (sizes[1], 6), 0)
+    bias = numbers.choice((None, torch.ones(6), torch.ones(5), torch.ones(1, 6)))
+    for name, given in (("scaled_spmm", sparse), ("scaled_gemm", (x, y, 0, a, b, bias, *tile_a, *tile_b, result))):
+        there = refusal(lambda name=name, given=given: getattr(ops, name)(*given))
+        meta = [part.to("meta") if isinstance(part, torch.Tensor) else part for part in given]
+        assert refusal(lambda name=name, meta=meta: getattr(ops, name)(*meta)) == there
+
+
+def test_blocks_without_memory():
+    one = sa.BSR.from_dense(torch.ones(8, 12, dtype=torch.int8), 4).to("meta")
+    none = (None, None, None, 0, 0, 0, 0, 0)
+    for values, columns in ((one.values, one.col_indices[1:]), (one.values[1:], one.col_indices)):
+        with pytest.raises(RuntimeError, match=r"values: has \d blocks, but col_indices \d entries"):
+            torch.ops.sparse_autotune.scaled_spmm(values, one.row_offsets, columns, torch.ones(12, 2, dtype=torch.int8, device="meta"), 8, 12, 0, *none)
+    with pytest.raises(RuntimeError, match="scale_a: its dtype must be float32, not float16"):
+        sa.scaled_matmul(one, torch.ones(12, 2, dtype=torch.int8, device="meta"), torch.ones(8, 1, dtype=torch.float16, device="meta"))
 
 
 def test_autocast_leaves_whole_numbers():

@@ -25,7 +25,8 @@ typedef struct spk_mask_row {
 enum { SPK_MASK_SOME = 1, SPK_MASK_WHOLE = 2 }; /* marks: its tile says which pairs are seen; all are */
 
 /* All queries of the row see keys first .. last; those from .. to see them; each sees from `left` keys before the one beside it to `right`
- * behind. Queries, keys and blocks that are not there are left out, and so is what is too far ahead. */
+ * behind, which may be negative: (5, -5) is the fifth one before. Queries, keys and blocks that are not there are left out, and so is what
+ * is too far ahead. */
 void spk_mask_see(spk_mask_row *row, int64_t first, int64_t last);
 void spk_mask_see_some(spk_mask_row *row, int64_t from, int64_t to, int64_t first, int64_t last);
 void spk_mask_see_near(spk_mask_row *row, int64_t left, int64_t right);
@@ -68,6 +69,9 @@ typedef struct spk_mask_shape_row {
 
 /* NULL where there is none; by a name: 0. */
 const spk_mask_shape_row *spk_mask_shape_of(spk_mask_shape shape);
+
+/* Refuses a count that must be given, and is not. */
+spk_status spk_mask_need(const spk_mask_parameter *parameter, const spk_generate *options);
 
 /* Checks the options, and puts what is usual where they leave it open. */
 spk_status spk_mask_take(spk_generate *options);

@@ -84,6 +84,15 @@ static bool takes(const spk_mask_shape_row *shape, spk_mask_word word)
     return false;
 }
 
+spk_status spk_mask_need(const spk_mask_parameter *p, const spk_generate *o)
+{
+    const int64_t value = p->value == SPK_MASK_VALUE_COUNT ? *(const int64_t *)((const char *)o + p->offset) : p->least;
+    if (p->usual_text == NULL && value < p->least)
+        return spk_fail(SPK_ERR_ARGUMENT, "%s = %" PRId64 ": mask %s needs it, at least %" PRId64, p->field, value,
+                        spk_mask_shape_of(o->mask)->name, p->least);
+    return SPK_OK;
+}
+
 /* Counts that other shapes take are looked at, too: a wrong number is a mistake, whoever reads it. */
 spk_status spk_mask_take(spk_generate *o)
 {
@@ -95,6 +104,8 @@ spk_status spk_mask_take(spk_generate *o)
         return spk_fail(SPK_ERR_ARGUMENT, "mask = %d: must be in 1 .. %d", (int)o->mask, shapes);
     for (int i = SPK_MASK_TAKES_NOTHING + 1; i < SPK_MASK_TAKES_END; i++)
         SPK_TRY(take(&parameters[i], o));
+    for (int i = 0; i < SPK_MASK_MOST_WORDS && shape->words[i] != SPK_MASK_TAKES_NOTHING; i++)
+        SPK_TRY(spk_mask_need(&parameters[shape->words[i]], o));
     if (!takes(shape, SPK_MASK_TAKES_WINDOW_RIGHT))
         o->window_right = 0; /* block rows of all shapes are limited by it */
     return shape->check != NULL ? shape->check(o) : SPK_OK;

@@ -64,8 +64,8 @@ static spk_status check_documents(spk_generate *o)
 {
     int64_t sum = 0;
     if (o->lengths != NULL && o->tokens_most > 0)
-        return spk_fail(SPK_ERR_ARGUMENT, "tokens_least = %" PRId64 ", tokens_most = %" PRId64 ": lengths are given, too: only one of both",
-                        o->tokens_least, o->tokens_most);
+        return spk_fail(SPK_ERR_ARGUMENT, "tokens = %" PRId64 "-%" PRId64 ": lengths are given, too: only one of both", o->tokens_least,
+                        o->tokens_most);
     if (o->lengths == NULL && o->tokens_most == 0) {
         o->tokens_least = o->cols / 32 + 1;
         o->tokens_most = o->cols / 4 + 1;
@@ -113,7 +113,7 @@ static void choose(spk_mask_row *row, int64_t wanted)
     }
 }
 
-/* round(share * blocks), halves upwards; one at least. */
+/* round(share * blocks), halves upwards; one at least, of a share of 0 none. */
 static int64_t share_of(double share, int64_t blocks)
 {
     const double exact = share * (double)blocks;
@@ -208,7 +208,7 @@ static const spk_mask_shape_row shapes[] = {
      .words = {TAKES(HEADS), TAKES(WINDOW), TAKES(STRIDE), TAKES(ALL_KEYS), TAKES(TOP_LEFT)},
      .see = see_strided},
     {.name = "random",
-     .help = "of each block row the share --density of the blocks so far, at random, one at least",
+     .help = "of each block row the share --density of the blocks so far, at random: one at least, none if it is 0",
      .is_random = true,
      .words = {TAKES(HEADS), TAKES(DENSITY), TAKES(ALL_KEYS), TAKES(TOP_LEFT)},
      .see = see_random},

@@ -312,6 +312,7 @@ class Tune(CliTest):
     def test_bad_lists(self):
         for text, message in (("", "line 1"), ("[", "line 1"), ("3", "line 1"), ("{}", "neither a list"), ("[3]", "problem 0: is not an object"),
                               ('[{"m": 8}, {"desity": 1}]', 'problem 1: unknown key "desity"; did you mean "density"?'),
+                              ('[{"op": "attention", "soft_cap": true}]', 'problem 0: unknown key "soft_cap"; did you mean "use_softcap"?'),
                               ('[{"m": "8"}]', '"m" has a wrong value'), ('[{"density": 2}]', '"density" has a wrong value'),
                               ('[{"block": 0}]', '"block" has a wrong value'), ('[{"pattern": "x"}]', '"pattern" has a wrong value'),
                               ('[{"tokens": [1, "2"]}]', '"tokens" has a wrong value, [1,"2"]: it takes'),
@@ -321,6 +322,7 @@ class Tune(CliTest):
             with self.subTest(text=text):
                 self.write("bad.json", text)
                 self.assertIn(message, self.cli("tune", "--from", "bad.json", code=3).stderr)
+        self.assertIn("did you mean --use-softcap?", self.cli("tune", "--op", "attention", "--soft-cap", code=2).stderr)
         self.write("empty.json", "[]")
         self.assertEqual(self.json("tune", "--from", "empty.json")["results"], [])
 

@@ -157,6 +157,10 @@ class Check(CliTest):
             self.assertIn(message, self.cli("check", "--resume", "bad.json", code=3).stderr)
             self.assertIn(message, self.cli("regret", "--resume", "bad.json", code=3).stderr)
 
+    def test_old_names_in_lists(self):
+        self.write("old.json", '[{"op": "attention", "queries": 8, "keys": 8, "depth": 8, "soft_cap": true}]')
+        self.assertIn('unknown key "soft_cap"; did you mean "use_softcap"?', self.cli("regret", "--from", "old.json", code=3).stderr)
+
 
 class Regret(CliTest):
     def test_figures_and_resume(self):

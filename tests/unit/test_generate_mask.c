@@ -141,6 +141,14 @@ static void check(const spk_generate *o)
     spk_matrix_release(&m);
 }
 
+static int count_shapes(void)
+{
+    int count = 0;
+    while (spk_mask_shape_of((spk_mask_shape)(count + 1)) != NULL)
+        count++;
+    return count;
+}
+
 static void keeps_what_it_says(void **state)
 {
     (void)state;
@@ -168,16 +176,17 @@ static int64_t draw(spk_rng *rng, int64_t least, int64_t most)
     return least + (int64_t)spk_rng_below(rng, (uint64_t)(most - least + 1));
 }
 
-/* Random sizes, blocks and parameters: every pair of every shape that has a definition. */
+/* Random sizes, blocks and parameters: every pair of every shape that `sees` defines, those that are new included. */
 static void keeps_pairs_by_definition(void **state)
 {
     (void)state;
-    static const spk_mask_shape shapes[] = {SPK_MASK_CAUSAL,    SPK_MASK_WINDOW,  SPK_MASK_SINKS,
-                                            SPK_MASK_DOCUMENTS, SPK_MASK_STRIDED, SPK_MASK_PREFIX};
+    const int shapes = count_shapes();
     spk_rng rng;
     spk_rng_seed(&rng, 46);
-    for (int i = 0; i < 600; i++) {
-        spk_generate o = {.generator = SPK_GEN_MASK, .mask = shapes[i % 6], .lists = draw(&rng, 1, 2)};
+    for (int i = 0; i < 100 * shapes; i++) {
+        spk_generate o = {.generator = SPK_GEN_MASK, .mask = (spk_mask_shape)(1 + i % shapes), .lists = draw(&rng, 1, 2)};
+        if (o.mask == SPK_MASK_VIDEO || (spk_mask_shape_of(o.mask)->is_random && o.mask != SPK_MASK_DOCUMENTS))
+            continue; /* sizes that go with its frames: keeps_boxes_of_videos; no definition: chooses_so_many */
         o.rows = draw(&rng, 1, 140);
         o.cols = draw(&rng, 1, 140);
         o.block_rows = draw(&rng, 1, 70);
@@ -282,6 +291,17 @@ static void chooses_so_many(void **state)
     spk_matrix_release(&m);
 }
 
+/* Counts that have no default. */
+static void give_what_is_needed(spk_generate *o)
+{
+    const spk_mask_word *words = spk_mask_shape_of(o->mask)->words;
+    for (int i = 0; i < SPK_MASK_MOST_WORDS && words[i] != SPK_MASK_TAKES_NOTHING; i++) {
+        const spk_mask_parameter *p = spk_mask_parameter_of(words[i]);
+        if (p->value == SPK_MASK_VALUE_COUNT && p->usual_text == NULL)
+            *(int64_t *)((char *)o + p->offset) = p->least;
+    }
+}
+
 static void has_defaults(void **state)
 {
     (void)state;
@@ -290,6 +310,7 @@ static void has_defaults(void **state)
         spk_generate o = {
             .generator = SPK_GEN_MASK, .mask = (spk_mask_shape)shape, .rows = 480, .cols = 480, .block_rows = 16, .block_cols = 32};
         o.density = shape == SPK_MASK_RANDOM ? 0.1 : 0;
+        give_what_is_needed(&o);
         o.cells_x = 6;
         o.cells_y = 8;
         o.cells_z = 10;
@@ -305,7 +326,7 @@ static void has_defaults(void **state)
         spk_matrix_release(&m);
     }
     assert_null(spk_mask_shape_name((spk_mask_shape)0));
-    assert_null(spk_mask_shape_name((spk_mask_shape)(SPK_MASK_PREFIX + 1)));
+    assert_null(spk_mask_shape_name((spk_mask_shape)(count_shapes() + 1)));
     assert_int_equal(spk_mask_shape_from_name("diagonal"), 0);
     assert_int_equal(spk_mask_shape_from_name(NULL), 0);
 }
@@ -331,8 +352,12 @@ static void refuse(const spk_generate *options, const char *message)
 static void refuses_what_is_wrong(void **state)
 {
     (void)state;
-    REFUSE("mask = 0: must be in 1 .. 10", bad.mask = (spk_mask_shape)0);
-    REFUSE("mask = 11: must be in 1 .. 10", bad.mask = (spk_mask_shape)11);
+    char message[64];
+    const int shapes = count_shapes(), wrong[] = {0, -1, shapes + 1};
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+        snprintf(message, sizeof message, "mask = %d: must be in 1 .. %d", wrong[i], shapes);
+        REFUSE(message, bad.mask = (spk_mask_shape)wrong[i]);
+    }
     REFUSE("all_keys = 2: must be 0 or 1", bad.all_keys = 2);
     REFUSE("lists = -1: must be at least 0", bad.lists = -1);
     REFUSE("lists = 1048577: the limit is 1048576", bad.lists = 1048577);
@@ -346,14 +371,30 @@ static void refuses_what_is_wrong(void **state)
            bad.length_count = 2);
     REFUSE("lengths: their sum is at least 65, but there are 64 keys", bad.mask = SPK_MASK_DOCUMENTS,
            bad.lengths = (const int64_t[]){64, 1, 9}, bad.length_count = 3);
-    REFUSE("tokens_least = 3, tokens_most = 9: lengths are given, too: only one of both", bad.mask = SPK_MASK_DOCUMENTS,
-           bad.lengths = (const int64_t[]){64}, bad.length_count = 1, bad.tokens_least = 3, bad.tokens_most = 9);
+    REFUSE("tokens = 3-9: lengths are given, too: only one of both", bad.mask = SPK_MASK_DOCUMENTS, bad.lengths = (const int64_t[]){64},
+           bad.length_count = 1, bad.tokens_least = 3, bad.tokens_most = 9);
     REFUSE("stride = 1099511627777: the limit is 1099511627776", bad.stride = (INT64_C(1) << 40) + 1);
     REFUSE("block_rows = 0, block_cols = 16: must be in 1 .. 256", bad.block_rows = 0);
     REFUSE("rows = -1, cols = 64: must be at least 0", bad.rows = -1);
     REFUSE("cells = 0 x 0 x 0: each from 1, the first two together to 1073741824", bad.mask = SPK_MASK_VIDEO);
     REFUSE("rows = 64, cols = 64: of 2 frames of 3 x 4 both are 24", bad.mask = SPK_MASK_VIDEO, bad.cells_x = 2, bad.cells_y = 3,
            bad.cells_z = 4);
+}
+
+/* What must be given has no default: C says so, too, where the least number is not 0. */
+static void needs_what_has_no_default(void **state)
+{
+    (void)state;
+    const spk_mask_parameter needed = {
+        .name = "gap", .field = "stride", .offset = offsetof(spk_generate, stride), .value = SPK_MASK_VALUE_COUNT, .least = 2, .most = 9};
+    spk_mask_parameter usual = needed;
+    spk_generate o = good;
+    assert_int_equal(spk_mask_need(&needed, &o), SPK_ERR_ARGUMENT);
+    assert_string_equal(spk_error_message(0), "stride = 0: mask window needs it, at least 2");
+    usual.usual_text = "3";
+    assert_int_equal(spk_mask_need(&usual, &o), SPK_OK);
+    o.stride = 2;
+    assert_int_equal(spk_mask_need(&needed, &o), SPK_OK);
 }
 
 /* What C, the command line and Python work from. */
@@ -375,8 +416,10 @@ static void has_a_table(void **state)
         }
         assert_int_equal(spk_mask_shape_get_parameter((spk_mask_shape)number, shape.parameter_count, &p), SPK_ERR_ARGUMENT);
     }
-    assert_int_equal(number, SPK_MASK_PREFIX + 1);
-    assert_string_equal(spk_error_message(0), "shape = 11: this version has no such mask");
+    char message[64];
+    snprintf(message, sizeof message, "shape = %d: this version has no such mask", count_shapes() + 1);
+    assert_int_equal(number, count_shapes() + 1);
+    assert_string_equal(spk_error_message(0), message);
 }
 
 /* The public calls, without a context; what is not there is refused. */
@@ -424,10 +467,17 @@ static void survives_a_lack_of_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keeps_pairs_by_definition), cmocka_unit_test(has_a_table),        cmocka_unit_test(is_made_in_public),
-        cmocka_unit_test(survives_a_lack_of_memory), cmocka_unit_test(keeps_what_it_says), cmocka_unit_test(keeps_boxes_of_videos),
-        cmocka_unit_test(keeps_documents),           cmocka_unit_test(chooses_so_many),    cmocka_unit_test(has_defaults),
+        cmocka_unit_test(keeps_pairs_by_definition),
+        cmocka_unit_test(has_a_table),
+        cmocka_unit_test(is_made_in_public),
+        cmocka_unit_test(survives_a_lack_of_memory),
+        cmocka_unit_test(keeps_what_it_says),
+        cmocka_unit_test(keeps_boxes_of_videos),
+        cmocka_unit_test(keeps_documents),
+        cmocka_unit_test(chooses_so_many),
+        cmocka_unit_test(has_defaults),
         cmocka_unit_test(refuses_what_is_wrong),
+        cmocka_unit_test(needs_what_has_no_default),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
