@@ -11,7 +11,12 @@ static int smallest(int a, int b, int c)
     return least < c ? least : c;
 }
 
-/* Edits (insert, delete, replace, swap of neighbours) between two short words. */
+static char lower(char c)
+{
+    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+}
+
+/* Edits (insert, delete, replace, swap of neighbours) between two short words, of which capitals are none. */
 static int distance(const char *a, const char *b)
 {
     enum { MOST = 32 };
@@ -24,8 +29,8 @@ static int distance(const char *a, const char *b)
         d[0][j] = j;
     for (int i = 1; i <= rows; i++)
         for (int j = 1; j <= cols; j++) {
-            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] && d[i - 2][j - 2] + 1 < d[i][j])
+            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (lower(a[i - 1]) != lower(b[j - 1])));
+            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) && d[i - 2][j - 2] + 1 < d[i][j])
                 d[i][j] = d[i - 2][j - 2] + 1;
         }
     return d[rows][cols];
@@ -106,7 +111,10 @@ const char *args_nearest_key(const char *text, const char *const *names, int cou
 
 const char *args_nearest_dtype(const char *text)
 {
-    const spk_type *type = spk_type_meant(text);
+    char word[32] = ""; /* the table's words are in small letters */
+    for (size_t i = 0; i < sizeof word - 1 && text[i]; i++)
+        word[i] = lower(text[i]);
+    const spk_type *type = spk_type_meant(word);
     return type->name ? type->name : args_nearest_of(text, SPK_TYPES_OF_MATRICES);
 }
 

@@ -50,9 +50,16 @@ static int put_short(short_format f, double x)
     return sign | (units >= end ? end : (int)units);
 }
 
-static int8_t put_whole(double x)
+/* A whole number of eight bits, in two's complement where it has a sign. */
+static int get_whole(spk_dtype dtype, uint8_t bits)
 {
-    return (int8_t)(isnan(x) ? 0 : fmax(fmin(nearbyint(x), 127), -128));
+    return spk_type_has_sign(dtype) ? (int8_t)bits : bits;
+}
+
+static uint8_t put_whole(spk_dtype dtype, double x)
+{
+    const double largest = spk_type_of(dtype)->largest, least = spk_type_has_sign(dtype) ? -largest - 1 : 0;
+    return (uint8_t)(int)(isnan(x) ? 0 : fmax(fmin(nearbyint(x), largest), least));
 }
 
 double value_get(spk_dtype dtype, const void *array, int64_t index)
@@ -65,7 +72,8 @@ double value_get(spk_dtype dtype, const void *array, int64_t index)
     case 2:
         return get_short(format_of(dtype), ((const uint16_t *)array)[index]);
     default:
-        return spk_type_is_whole(dtype) ? ((const int8_t *)array)[index] : get_short(format_of(dtype), ((const uint8_t *)array)[index]);
+        return spk_type_is_whole(dtype) ? get_whole(dtype, ((const uint8_t *)array)[index])
+                                        : get_short(format_of(dtype), ((const uint8_t *)array)[index]);
     }
 }
 
@@ -82,9 +90,6 @@ void value_put(spk_dtype dtype, void *array, int64_t index, double value)
         ((uint16_t *)array)[index] = (uint16_t)put_short(format_of(dtype), value);
         break;
     default:
-        if (spk_type_is_whole(dtype))
-            ((int8_t *)array)[index] = put_whole(value);
-        else
-            ((uint8_t *)array)[index] = (uint8_t)put_short(format_of(dtype), value);
+        ((uint8_t *)array)[index] = spk_type_is_whole(dtype) ? put_whole(dtype, value) : (uint8_t)put_short(format_of(dtype), value);
     }
 }

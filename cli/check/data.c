@@ -33,7 +33,7 @@ static void *dense(random_state *r, const check_case *c, int which)
     for (int64_t item = 0; item < check_items(c, which); item++)
         for (int64_t i = 0; i < check_rows(a); i++)
             for (int64_t j = 0; j < a->cols; j++)
-                write_element(a->dtype, array, check_place(a, item, i, j), spk_type_spread(a->dtype) * random_normal(r));
+                write_element(a->dtype, array, check_place(a, item, i, j), spk_type_random(a->dtype, random_normal(r)));
     return array;
 }
 

@@ -20,6 +20,7 @@ from ._matmul import as_bsr, as_pattern, matmul
 from ._numbers import FINITE, REPORT_EXPLAIN, REPORT_RACE, REPORT_TUNE, REPORT_TUNE_FRESH, RIGHT, TRANS
 from ._report import Inspection, Report
 from ._scaled import is_scaled, parts_of, scaled_matmul
+from ._types import FACTORS, listed
 
 _MOST_ROUNDS = 100_000
 
@@ -91,7 +92,7 @@ def _call(
     flags = FINITE if assume_finite else 0
     if len(operands) == 2 and is_scaled(*operands):
         if offs is not None:
-            raise TypeError("offs: products of float8_e4m3fn, float8_e5m2 and int8 have no groups")
+            raise TypeError(f"offs: products of {listed(FACTORS)} have no groups")
         of_scales = dict.fromkeys(("scale_a", "scale_b", "tile_a", "tile_b"), None)
         given = {**of_scales, "out_dtype": torch.float32, **(scaling or {})}
         if set(given) - {*of_scales, "out_dtype"}:
@@ -104,7 +105,7 @@ def _call(
         with torch.no_grad(), _progress(progress):
             return json.loads(getattr(torch.ops.sparse_autotune, f"_report_{name}")(*of_scaled, action, rounds))
     if scaling is not None:
-        raise TypeError("scaling: is of operands of float8_e4m3fn, float8_e5m2 or int8")
+        raise TypeError(f"scaling: is of operands of {listed(FACTORS)}")
     if offs is not None and not _is_dense_product(*operands):
         raise TypeError("offs: groups are of dense operands, (A, B)")
     if len(operands) == 3:

@@ -76,7 +76,7 @@ static spk_status refuse_overflow(const spk_matrix *in, int64_t at, spk_dtype dt
     }
     char least[32] = "at most";
     if (spk_type_is_whole(dtype))
-        spk_snprintf(least, sizeof least, "%.5g to", -spk_type_of(dtype)->largest - 1);
+        spk_snprintf(least, sizeof least, "%.5g to", spk_type_has_sign(dtype) ? -spk_type_of(dtype)->largest - 1 : 0);
     return spk_fail(SPK_ERR_ARGUMENT, "the entry in row %lld, column %lld (from 0) is %g: %s holds %s %.5g", (long long)row, (long long)col,
                     value, spk_dtype_name(dtype), least, spk_type_of(dtype)->largest);
 }

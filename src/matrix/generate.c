@@ -53,9 +53,8 @@ spk_status spk_generate_values(spk_dtype dtype, int64_t count, uint64_t seed, vo
         return spk_fail(SPK_ERR_ARGUMENT, "out is NULL for %" PRId64 " values", count);
     spk_rng rng;
     spk_rng_seed(&rng, seed);
-    const double spread = spk_type_spread(dtype);
     for (int64_t i = 0; i < count; i++)
-        spk_value_put(out, dtype, i, spread * spk_rng_normal(&rng));
+        spk_value_put(out, dtype, i, spk_type_random(dtype, spk_rng_normal(&rng)));
     return SPK_OK;
 }
 

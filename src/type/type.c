@@ -140,6 +140,13 @@ uint64_t spk_type_bits_beyond(spk_dtype dtype)
     return type->bytes == 0 || spk_type_is_whole(dtype) ? 0 : (UINT64_C(1) << (bits - 1)) - (UINT64_C(1) << behind);
 }
 
+double spk_type_random(spk_dtype dtype, double normal)
+{
+    if (!spk_type_is_whole(dtype))
+        return normal;
+    return spk_type_of(dtype)->largest / 4 * (spk_type_has_sign(dtype) ? normal : fabs(normal));
+}
+
 double spk_type_rounding(spk_dtype dtype)
 {
     return ldexp(1, -spk_type_of(dtype)->significand);

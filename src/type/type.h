@@ -92,11 +92,14 @@ static inline bool spk_type_is_whole(spk_dtype dtype)
     return spk_type_of(spk_type_of(dtype)->sums)->use == SPK_USE_INDICES;
 }
 
-/* The standard deviation of random numbers of this type: 1, of whole ones a quarter of the largest. */
-static inline double spk_type_spread(spk_dtype dtype)
+/* Whether there are negative numbers: of whole ones there are none where the magnitude takes all bits. */
+static inline bool spk_type_has_sign(spk_dtype dtype)
 {
-    return spk_type_is_whole(dtype) ? spk_type_of(dtype)->largest / 4 : 1;
+    return spk_type_of(dtype)->significand < 8 * (int)spk_type_of(dtype)->bytes;
 }
+
+/* A random number for this type, of a normal one of deviation 1: of whole ones a quarter of the largest is 1. */
+double spk_type_random(spk_dtype dtype, double normal);
 
 /* Whether its elements are summed in a wider type, so that rounding a result to it loses digits. */
 static inline bool spk_type_is_narrow(spk_dtype dtype)

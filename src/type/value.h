@@ -17,16 +17,21 @@ void spk_values_convert(spk_dtype to_dtype, void *to, spk_dtype from_dtype, cons
 /* Whether all are finite, by their bits: the host's rounding and flushing modes are no matter. */
 bool spk_values_are_finite(const void *values, spk_dtype dtype, int64_t count);
 
-/* The nearest whole number that there is, of two the even one; 0 of NaN. */
-static inline int8_t spk_int8_from_double(double value)
+/* The nearest whole number from least to most, of two the even one; 0 of NaN. */
+static inline int spk_whole_from_double(double value, int least, int most)
 {
-    if (!(value > -128))
-        return value <= -128 ? -128 : 0;
-    if (value >= 127)
-        return 127;
+    if (!(value > least))
+        return value <= least ? least : 0;
+    if (value >= most)
+        return most;
     const double floor_of = floor(value), rest = value - floor_of;
     const int whole = (int)floor_of;
-    return (int8_t)(whole + (rest > 0.5 || (rest == 0.5 && (whole & 1) != 0)));
+    return whole + (rest > 0.5 || (rest == 0.5 && (whole & 1) != 0));
+}
+
+static inline int8_t spk_int8_from_double(double value)
+{
+    return (int8_t)spk_whole_from_double(value, INT8_MIN, INT8_MAX);
 }
 
 /* spk_value_get where a loop needs it inline. */
@@ -62,15 +67,28 @@ static inline void spk_value_put(void *values, spk_dtype dtype, int64_t index, d
 #undef SPK_PUT
 }
 
+/* spk_type_is_whole where a loop needs it inline. */
+static inline bool spk_value_is_whole(spk_dtype dtype)
+{
+    switch (dtype) {
+#define SPK_TYPE(enumerator, name, use, stored, format, sums, ...) \
+    case enumerator:                                               \
+        return (sums) == SPK_INT32;
+#include "type/types.def"
+#undef SPK_TYPE
+    default:
+        return false;
+    }
+}
+
 /* Whether the type cannot hold a value: a finite one would become infinite or NaN; of whole numbers also what is infinite, NaN or beyond
  * them, where spk_value_put takes the nearest. */
 static inline bool spk_value_is_lost(spk_dtype dtype, double value)
 {
-    double rounded;
-    if (dtype == SPK_INT8) /* not asked of the row: readers ask this of every number */
-        return !(rint(value) >= INT8_MIN && rint(value) <= INT8_MAX);
-    spk_value_put(&rounded, dtype, 0, value);
-    return isfinite(value) && !isfinite(spk_value_at(&rounded, dtype, 0));
+    double place;
+    spk_value_put(&place, dtype, 0, value);
+    const double rounded = spk_value_at(&place, dtype, 0);
+    return spk_value_is_whole(dtype) ? rounded != rint(value) : isfinite(value) && !isfinite(rounded);
 }
 
 /* The sum of two elements: of eight bits as it is, to be rounded once at the end; else as an element. */

@@ -31,17 +31,17 @@ stored=$(sed -n 's/.*(\(NULL\|"[a-z0-9]*"\), "\([A-Z0-9_]*\)", .*/\2/p' src/type
 [ -n "$names" ] && [ -n "$torch" ] && [ -n "$stored" ] || fail "no names of types were found in" src/type/types.def
 in_c="case SPK_($types):|\[SPK_($types)\] *=|[{(,] *SPK_($types) *, *SPK_($types)\b|\{SPK_($types), *\"|\b($names)\|($names)\b"
 in_c+="|\"($names|$torch|$stored)\"|\b(CUDA_R|CUDNN_DATA)_[A-Z0-9]|CU_TENSOR_MAP_DATA_TYPE_|\bDNNL?_(HALF|DOUBLE|BFLOAT16|INT8|FP8|B?F[0-9]|S8)"
-in_c+="|aoti_torch_dtype_($(sed 's/float32|//' <<<"$torch"))\(|\bat::k(Half|BFloat16|Double|Char)\b|ScalarType::(Half|BFloat16|Double|Char)\b"
-in_python="[({[]torch\.($torch)\b(: [^,]*)?, *torch\.($torch)\b"
+in_c+="|aoti_torch_dtype_($(tr '|' '\n' <<<"$torch" | grep -vxE 'float32|uint8' | paste -sd'|'))\(|\bat::k(Half|BFloat16|Double|Char)\b|ScalarType::(Half|BFloat16|Double|Char)\b"
+in_python="[({[]torch\.($torch)\b(: [^,]*)?, *torch\.($torch)\b|Error\(.*\b($torch)(,| and| or) ($torch)\b"
 for line in 'case SPK_F16:' '[SPK_F64] = 7,' 'types[] = {SPK_F16, SPK_BF16};' '{{SPK_F32, "spk_u32"}' '.values = "f32|f64"' 'strcmp(name, "bf16")' '{"F8_E4M3", 1}' \
     'type = CUDA_R_16BF;' 'CU_TENSOR_MAP_DATA_TYPE_FLOAT16' 'DNN_HALF : DNN_BFLOAT16' 'DNNL_F16' 'aoti_torch_dtype_bfloat16()' 'at::kBFloat16' '"float8_e5m2"'; do
     grep -qE "$in_c" <<<"$line" || fail "this test does not see a list of types" "$line"
 done
-for line in '(torch.float16, torch.bfloat16)' '{torch.float32: "f32", torch.int8: 3}'; do
+for line in '(torch.float16, torch.bfloat16)' '{torch.float32: "f32", torch.int8: 3}' 'raise TypeError("a: is of float16 or bfloat16")'; do
     grep -qE "$in_python" <<<"$line" || fail "this test does not see a list of types" "$line"
 done
 found=$(grep -rnE "$in_c" src cli prover python/src --include='*.[ch]' --include='*.cpp' | grep -vE '^src/(type|backend/[a-z]+/kernels)/' || true)
-[ -z "$found" ] || fail "lists of types, and what peers call them, stand in src/type/types.def" "$found"
+[ -z "$found" ] || fail "lists of types, and what peers call them, stand in src/type/types.def; a list of what it lacks loses what it has now" "$found"
 found=$(grep -rnE "$in_python" python/sparse_autotune --include='*.py' || true)
 [ -z "$found" ] || fail "lists of types come from python/sparse_autotune/_types.py" "$found"
 for type in $(sed -n 's/^SPK_TYPE(\(SPK_[A-Z0-9]*\), [a-z0-9]*, SPK_USE_\(VALUES\|FACTORS\),.*/\1/p' src/type/types.def); do

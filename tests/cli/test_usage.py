@@ -42,6 +42,8 @@ WRONG = [
     ("bench --dtype float32", 2, "did you mean f32?"),
     ("bench --dtype bfloat16", 2, "did you mean bf16?"),
     ("bench --dtype f62", 2, "did you mean f32?"),
+    ("bench --dtype BF16", 2, "--dtype: 'BF16' is no data type (f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8 are); did you mean bf16?"),
+    ("bench --dtype FP16", 2, "--dtype: 'FP16' is no data type (f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8 are); did you mean f16?"),
     ("bench --dtype quaternion", 2, "--dtype: 'quaternion' is no data type (f32, f64, f16, bf16, f8e4m3, f8e5m2 and i8 are)\n"),
     ("bench --activation rellu", 2, "did you mean relu?"),
     ("matrix.mtx", 2, "unknown command 'matrix.mtx'; 'sparsek inspect matrix.mtx' shows what a matrix file holds"),

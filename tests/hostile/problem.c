@@ -52,10 +52,14 @@ static int64_t draw_stride(trial *t, const spk_field_info *field)
 
 static spk_dtype draw_dtype(draw *d, const spk_field_info *field)
 {
-    static const spk_dtype short_ones[] = {SPK_F8E4M3, SPK_F8E5M2, SPK_INT8};
+    spk_dtype short_ones[16];
+    int count = 0;
+    for (int i = 1; i < 64 && count < 16; i++)
+        if (spk_dtype_bytes((spk_dtype)i) == 1)
+            short_ones[count++] = (spk_dtype)i;
     if (field->operand < 0 && draw_chance(d, 30))
         return draw_chance(d, 50) ? SPK_TF32 : SPK_INT32;
-    return draw_chance(d, 20) ? short_ones[draw_below(d, 3)] : (spk_dtype)(1 + draw_below(d, 4));
+    return draw_chance(d, 20) ? short_ones[draw_below(d, count)] : (spk_dtype)(1 + draw_below(d, 4));
 }
 
 /* A value that the field may have, though not beside every other one. */

@@ -186,11 +186,10 @@ static inline void *index_array(spk_index_type type, const int64_t *from, int64_
 /* A type that matrices may have. */
 static inline spk_dtype random_dtype(spk_rng *rng)
 {
-    for (;;) {
-        const spk_dtype dtype = (spk_dtype)pick(rng, SPK_F32, SPK_INT8);
-        if (spk_type_holds_values(dtype))
-            return dtype;
-    }
+    const spk_type *type = NULL;
+    for (int64_t left = pick(rng, 0, 63); left >= 0 || type == NULL; left--)
+        type = spk_type_next(type, SPK_USES_OF_VALUES); /* behind the last one comes the first */
+    return type->dtype;
 }
 
 /* Small integers, zero among them: sums are exact in every type, in any order. */
@@ -199,8 +198,8 @@ static inline void *random_values(spk_rng *rng, spk_dtype dtype, int64_t count, 
     void *made = malloc((size_t)count * 8 + 8);
     assert_non_null(made);
     for (int64_t i = 0; i < count; i++) {
-        const int64_t most = spk_type_of(dtype)->significand < 7 ? 1 : 4;
-        spk_value_set(made, dtype, i, mostly_zero && pick(rng, 0, 3) > 0 ? 0 : (double)pick(rng, -most, most));
+        const int64_t most = spk_type_of(dtype)->significand < 7 ? 1 : 4, least = spk_type_has_sign(dtype) ? -most : 0;
+        spk_value_set(made, dtype, i, mostly_zero && pick(rng, 0, 3) > 0 ? 0 : (double)pick(rng, least, most));
     }
     return made;
 }

@@ -11,6 +11,7 @@
 
 #include "op/operation.h"
 #include "base/rng.h"
+#include "type/type.h"
 
 typedef union description {
     spk_spmm spmm;
@@ -170,8 +171,11 @@ static void draw_lists_of_gradients(spk_attention_backward *a)
 
 static spk_dtype draw_factors(void)
 {
-    static const spk_dtype all[] = {SPK_F32, SPK_F64, SPK_F16, SPK_BF16, SPK_F8E4M3, SPK_F8E5M2, SPK_INT8};
-    return all[below(7)];
+    spk_dtype all[16];
+    int count = 0;
+    for (const spk_type *type = NULL; count < 16 && (type = spk_type_next(type, SPK_USES_OF_VALUES)) != NULL; count++)
+        all[count] = type->dtype;
+    return all[below(count)];
 }
 
 /* A description in which every field counts, by the operation's table: dtypes are drawn until they agree. */

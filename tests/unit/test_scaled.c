@@ -15,13 +15,23 @@
 
 enum { CASES = 400, MOST_SIDE = 40, MOST_ITEMS = 3 };
 
-static const spk_dtype types[] = {SPK_F8E4M3, SPK_F8E5M2, SPK_INT8}, results[] = {SPK_F32, SPK_F16, SPK_BF16};
+static const spk_dtype results[] = {SPK_F32, SPK_F16, SPK_BF16};
 static const spk_tune_options estimate = {SPK_SIZED(spk_tune_options), .effort = SPK_TUNE_ESTIMATE};
 static spk_context *context;
 
 static int64_t draw(spk_rng *rng, int64_t low, int64_t high)
 {
     return low + (int64_t)spk_rng_below(rng, (uint64_t)(high - low + 1));
+}
+
+/* One of the types that may have scale factors. */
+static spk_dtype draw_type(spk_rng *rng)
+{
+    spk_dtype types[16];
+    int count = 0;
+    for (const spk_type *type = NULL; count < 16 && (type = spk_type_next(type, 1u << SPK_USE_FACTORS)) != NULL; count++)
+        types[count] = type->dtype;
+    return types[draw(rng, 0, count - 1)];
 }
 
 static int64_t draw_side(spk_rng *rng)
@@ -54,11 +64,10 @@ typedef struct factors {
 
 static void fill(spk_rng *rng, spk_dtype dtype, int64_t values, int64_t scales, factors *f)
 {
-    const double spread = dtype == SPK_INT8 ? 30 : 1;
     f->values = calloc((size_t)values + 1, 1);
     f->scales = calloc((size_t)scales + 1, sizeof *f->scales);
     for (int64_t i = 0; i < values; i++)
-        spk_value_set(f->values, dtype, i, spread * spk_rng_normal(rng));
+        spk_value_set(f->values, dtype, i, spk_type_random(dtype, spk_rng_normal(rng)));
     for (int64_t i = 0; i < scales; i++)
         f->scales[i] = (float)spk_rng_normal(rng);
 }
@@ -99,7 +108,7 @@ static void gemm_once(uint64_t seed)
                   items = draw(&rng, 1, MOST_ITEMS);
     const bool share_a = draw(&rng, 0, 1), share_b = draw(&rng, 0, 1);
     spk_gemm p = {SPK_SIZED(spk_gemm), .m = m, .n = n, .k = k, .batch = items};
-    p.dtype_a = types[draw(&rng, 0, 2)];
+    p.dtype_a = draw_type(&rng);
     p.dtype_d = results[draw(&rng, 0, 2)];
     p.layout_a = (spk_layout)draw(&rng, 0, 1);
     p.layout_b = (spk_layout)draw(&rng, 0, 1);
@@ -158,7 +167,7 @@ static void groups_once(uint64_t seed)
     const int64_t size = axis == SPK_GROUP_ROWS ? m : axis == SPK_GROUP_COLS ? n : k;
     const bool own_a = axis == SPK_GROUP_COLS, own_b = axis == SPK_GROUP_ROWS, own_d = axis == SPK_GROUP_DEPTH;
     spk_gemm p = {SPK_SIZED(spk_gemm), .group_axis = axis, .groups = GROUPS, .m = m, .n = n, .k = k};
-    p.dtype_a = types[draw(&rng, 0, 2)];
+    p.dtype_a = draw_type(&rng);
     p.dtype_d = results[draw(&rng, 0, 2)];
     factors a = {.tile = draw_tile(&rng)}, b = {.tile = draw_tile(&rng)};
     int64_t *const cut[] = {&a.tile.rows, &b.tile.cols, &a.tile.cols, &b.tile.rows};
@@ -261,7 +270,7 @@ static void spmm_once(uint64_t seed)
     const bool turned = draw(&rng, 0, 1), by_block = draw(&rng, 0, 2) == 0;
     const int64_t m = turned ? s.cols : s.rows, k = turned ? s.rows : s.cols, n = draw(&rng, 1, MOST_SIDE);
     spk_spmm p = {SPK_SIZED(spk_spmm), .n = n, .trans_a = turned ? SPK_TRANS : SPK_NO_TRANS};
-    p.dtype_a = types[draw(&rng, 0, 2)];
+    p.dtype_a = draw_type(&rng);
     p.dtype_d = results[draw(&rng, 0, 2)];
     p.layout_b = (spk_layout)draw(&rng, 0, 1);
     factors a = {.tile = draw_tile(&rng)}, b = {.tile = draw_tile(&rng)};
@@ -317,7 +326,7 @@ static void sddmm_once(uint64_t seed)
     draw_blocks(&rng, &s);
     const int64_t k = draw(&rng, 1, 3 * MOST_SIDE), values = s.nnzb * s.block_rows * s.block_cols;
     spk_sddmm p = {SPK_SIZED(spk_sddmm), .k = k};
-    p.dtype_x = types[draw(&rng, 0, 2)];
+    p.dtype_x = draw_type(&rng);
     p.dtype_d = results[draw(&rng, 0, 2)];
     factors x = {.tile = draw_tile(&rng)}, y = {.tile = draw_tile(&rng)};
     p.scale_x = x.tile;
