@@ -70,7 +70,7 @@ function(sparsek_row_options kernel)
   if(stem MATCHES "_bf16_neon$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -march=armv8.2-a+bf16)
   endif()
-  if(stem MATCHES "_bf16_avx512$|^attention_bf16_amx$") # their rows ask for it
+  if(stem MATCHES "_bf16_avx512$|^attention_(backward_)?bf16_amx$") # their rows ask for it
     set_property(SOURCE ${kernel} APPEND PROPERTY COMPILE_OPTIONS -mavx512bf16)
   endif()
   if(stem MATCHES "_amx$") # their rows ask for AMX

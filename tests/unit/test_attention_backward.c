@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "attention_masks.h"
+#include "type/half.h"
 
 static const char *const choices[] = {"reference_attention_backward",
                                       "attention_backward_portable QUERIES=6 SHARES=1",
@@ -468,6 +469,64 @@ static void half_precision_is_tuned(void **state)
     }
 }
 
+/* The rows of pairs of bfloat16 beside the reference, on the same numbers; of K some so small that products are denormal. */
+static void pairs_compute_as_the_reference(void **state)
+{
+    (void)state;
+    static const char *const pairs[] = {"attention_backward_bf16_avx512 QUERIES=6 KEYS=64 SHARES=1",
+                                        "attention_backward_bf16_avx512 QUERIES=48 KEYS=128 SHARES=2",
+                                        "attention_backward_bf16_amx QUERIES=32 KEYS=128 SHARES=1"};
+    enum { N = 77, D = 32, NUMBERS = 2 * N * D };
+    static uint16_t given[5][NUMBERS], found[2][3][NUMBERS]; /* Q, K, V, grad_O, O */
+    static float lse_of[2 * N];
+    const int q_ = 0, k_ = 1, v_ = 2, grad_o_ = 3, o_ = 4;
+    for (int turn = 0; turn < 12; turn++) {
+        const char *choice = pairs[turn % 3];
+        const bool small = turn >= 6;
+        if (!can_run(choice))
+            continue;
+        const spk_attention a = {
+            SPK_SIZED(spk_attention), .dtype = SPK_BF16, .batch = 1, .queries = N, .keys = N, .heads = 2, .heads_kv = 2, .depth = D,
+            .causal = turn % 2,       .want_lse = 1};
+        for (int i = 0; i < 4; i++) {
+            ok(spk_fill_random(context, SPK_BF16, NUMBERS, (uint64_t)(4 * turn + i), given[i]));
+            for (int j = 0; small && i == k_ && j < NUMBERS; j++) /* times 2^-116 */
+                given[i][j] = (uint16_t)((given[i][j] >> 7 & 0xff) > 116 ? given[i][j] - (116 << 7) : 0);
+        }
+        const double scale = small ? 0x1p114 : 0.2;
+        const spk_attention_args forward = {
+            SPK_SIZED(spk_attention_args), .q = given[q_], .k = given[k_], .v = given[v_], .o = given[o_], .lse = lse_of, .scale = scale};
+        ok(spk_compute(context, NULL, &a, &forward, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "attention_reference"}));
+        spk_attention_backward b = backward_of(&a);
+        for (int i = 0; i < 2; i++) {
+            const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == 0 ? choice : "attention_backward_reference"};
+            const spk_attention_backward_args args = {SPK_SIZED(spk_attention_backward_args),
+                                                      .q = given[q_],
+                                                      .k = given[k_],
+                                                      .v = given[v_],
+                                                      .o = given[o_],
+                                                      .lse = lse_of,
+                                                      .grad_o = given[grad_o_],
+                                                      .grad_q = found[i][0],
+                                                      .grad_k = found[i][1],
+                                                      .grad_v = found[i][2],
+                                                      .scale = scale};
+            memset(found[i], 0xff, sizeof found[i]);
+            ok(spk_compute(context, NULL, &b, &args, &pin));
+        }
+        for (int which = 0; which < 3; which++) {
+            float most = 0;
+            for (int j = 0; j < NUMBERS; j++)
+                most = fmaxf(most, fabsf(spk_bf16_to_float(found[1][which][j])));
+            for (int j = 0; j < NUMBERS; j++) {
+                const float got = spk_bf16_to_float(found[0][which][j]), wanted = spk_bf16_to_float(found[1][which][j]);
+                if (!(fabsf(got - wanted) <= 0.02f * most))
+                    fail_msg("turn %d, %s: gradient %d[%d] = %.9g, wanted %.9g", turn, choice, which, j, (double)got, (double)wanted);
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +536,7 @@ int main(void)
         cmocka_unit_test(sequences_alone),
         cmocka_unit_test(empty_ones),
         cmocka_unit_test(typed_calls),
+        cmocka_unit_test(pairs_compute_as_the_reference),
         cmocka_unit_test(half_precision_is_tuned),
         cmocka_unit_test(wrong_ones_are_refused),
     };

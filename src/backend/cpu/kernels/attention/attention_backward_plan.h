@@ -20,10 +20,41 @@ typedef struct backward_tunables {
 typedef struct backward_room {
     int64_t wide_k, wide_v;                                    /* columns of K and of V, in whole lines */
     int64_t q, out, k, v, rows, weights, scores, of_q, deltas; /* scaled Q; grad_O; K and V, turned; rows of K; P; grad_S; grad_Q */
-    int64_t elements;                                          /* of a worker */
-    int64_t of_v, sums;                                        /* of a share: where grad_V begins, behind grad_K; all */
+#if PAIRED
+    int64_t q_rows, out_rows, rows_of_scores; /* Q and grad_O as pairs of rows; grad_S by rows */
+    int64_t turned, buffer;                   /* TILES: P or grad_S as rows of keys; sums of keys that are no whole tiles */
+#endif
+    int64_t elements;   /* of a worker */
+    int64_t of_v, sums; /* of a share: where grad_V begins, behind grad_K; all */
 } backward_room;
 
+#if PAIRED
+static inline backward_room backward_room_of(const spk_problem *p, backward_tunables tuned)
+{
+    const int64_t queries = tuned.tile.queries, keys = tuned.tile.keys, pairs_k = (p->k + 1) / 2, pairs_v = (p->depth_v + 1) / 2;
+    backward_room made = {.wide_k = attention_line(p->k), .wide_v = attention_line(p->depth_v)};
+    made.out = attention_line(queries * pairs_k);
+    made.q_rows = made.out + attention_line(queries * pairs_v);
+    made.out_rows = made.q_rows + queries / 2 * made.wide_k;
+    made.k = made.out_rows + queries / 2 * made.wide_v;
+    made.v = made.k + keys * pairs_k;
+    made.rows = made.v + keys * pairs_v;
+    made.weights = made.rows + keys / 2 * made.wide_k;
+    made.scores = made.weights + queries * keys;
+    made.rows_of_scores = made.scores + queries * keys;
+    made.of_q = made.rows_of_scores + queries * keys / 2;
+    made.deltas = made.of_q + queries * made.wide_k;
+    made.turned = made.deltas + attention_line(2 * queries);
+    made.elements = made.turned;
+#if TILES /* a square of tiles may begin at any vector of keys */
+    made.buffer = made.turned + (keys + 32) * queries / 2;
+    made.elements = made.buffer + (keys + 32) * (made.wide_k > made.wide_v ? made.wide_k : made.wide_v);
+#endif
+    made.of_v = p->n * made.wide_k;
+    made.sums = p->n * (made.wide_k + made.wide_v);
+    return made;
+}
+#else
 static inline backward_room backward_room_of(const spk_problem *p, backward_tunables tuned)
 {
     const int64_t queries = tuned.tile.queries, keys = tuned.tile.keys;
@@ -41,6 +72,7 @@ static inline backward_room backward_room_of(const spk_problem *p, backward_tuna
     made.sums = p->n * (made.wide_k + made.wide_v);
     return made;
 }
+#endif
 
 typedef struct backward_job {
     const spk_bound *bound;

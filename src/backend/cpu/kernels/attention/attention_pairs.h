@@ -1,21 +1,9 @@
 /* Attention's operands as pairs of bfloat16 numbers: Q and the weights by rows, K and V as columns of pairs. What multiplies them takes
  * denormal numbers for 0 and makes 0 of denormal sums: where a product may have bits below 2^-126 (least.h), multiply-adds of floats take
  * their place. */
-#ifndef PAIRED
-#define PAIRED 1
-#endif
-#include "backend/cpu/kernels/attention/attention_pieces.h"
-#include "backend/cpu/kernels/vectors/pairs.h"
-#if TILES
-#include "backend/cpu/kernels/attention/attention_amx.h"
-#endif
+#include "backend/cpu/kernels/attention/attention_pair_operands.h"
 
 enum { S(FEW_QUERIES) = TILES ? 0 : 5, S(LINE) = 4 }; /* for so many queries K and V are read where they lie, LINE vectors at a time */
-
-SPK_INLINE int64_t S(pairs)(int64_t numbers)
-{
-    return (numbers + 1) / 2;
-}
 
 /* What scores are to be multiplied by, for their order to stay; else S(cap) has done it. */
 SPK_INLINE REAL S(scale_left)(const S(attention) *t)
@@ -32,20 +20,6 @@ SPK_INLINE void S(take_queries)(S(attention) *t)
     for (int64_t i = 0; i < t->queries; i++)
         S(pair_line)(t->q + (t->first + i) * ld, depth, t->own + i * S(pairs)(depth), &least);
     t->results.least_q = S(least_number)(least);
-}
-
-/* 2^y, within 2^-22; 0 for a y of -infinity. Fewer instructions than attention_exp: one scales by 2^n, and the polynomial is of what is
- * left of y. */
-SPK_INLINE T(vec) S(power)(T(vec) y)
-{
-    const T(vec) f = (T(vec))_mm512_reduce_ps((__m512)y, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    T(vec) sum = (T(vec)){0} + 0.001867130079f;
-    sum = sum * f + 0.009017030296f;
-    sum = sum * f + 0.05579991313f;
-    sum = sum * f + 0.2401644501f;
-    sum = sum * f + 0.6931513118f;
-    sum = sum * f + 1;
-    return (T(vec))_mm512_scalef_ps((__m512)sum, (__m512)y);
 }
 
 /* A score's distance from `above`, times the scale: in one step where the rounding of above * scale is of no account (`scaled` is small),
@@ -179,22 +153,6 @@ SPK_INLINE void S(score)(const S(attention) *t, REAL *scores)
 #else
         T(attention_multiply)(t->queries, t->used, pairs, t->own, pairs, k, scores, keys);
 #endif
-}
-
-/* What a worker has seen of V. */
-typedef struct S(seen_values) {
-    S(pair_least) least, most; /* most: of the magnitudes; a number that is not finite is greater than all others */
-} S(seen_values);
-
-SPK_INLINE void S(see_values)(S(seen_values) *seen, T(words) pairs)
-{
-    S(least_of)(&seen->least, pairs);
-    seen->most = _mm512_max_epu16(seen->most, _mm512_and_si512((__m512i)pairs, _mm512_set1_epi16(0x7fff)));
-}
-
-SPK_INLINE bool S(values_finite)(const S(seen_values) *seen)
-{
-    return _mm512_cmpge_epu16_mask(seen->most, _mm512_set1_epi16(0x7f80)) == 0;
 }
 
 /* Rows of V as pairs, zeros behind those of a piece and, for tiles, behind the last to a whole one. */

@@ -136,6 +136,14 @@ static void T(attention_add_floats)(int64_t rows, int64_t columns, int64_t depth
 {
     T(attention_columns)(rows, columns, true, true, depth, a, lda, 1, b, ldb, T(attention_step), c, ldc);
 }
+
+#if GRADIENTS
+static void T(attention_add_turned_floats)(int64_t rows, int64_t columns, int64_t depth, const REAL *a, int64_t lda, const REAL *b,
+                                           int64_t ldb, REAL *c, int64_t ldc)
+{
+    T(attention_columns)(rows, columns, true, true, depth, a, 1, lda, b, ldb, T(attention_step), c, ldc);
+}
+#endif
 #endif
 
 /* exp(x) of x <= 0, within 2 ulp; 0 where the result would not be normal; NaN stays NaN. As T(exp), with less to ask. */
