@@ -496,10 +496,10 @@ static void pairs_compute_as_the_reference(void **state)
         const double scale = small ? 0x1p114 : 0.2;
         const spk_attention_args forward = {
             SPK_SIZED(spk_attention_args), .q = given[q_], .k = given[k_], .v = given[v_], .o = given[o_], .lse = lse_of, .scale = scale};
-        ok(spk_compute(context, NULL, &a, &forward, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "attention_reference"}));
+        ok(spk_compute(context, NULL, &a, &forward, &(spk_tune_options){SPK_SIZED(spk_tune_options), .choice = "reference_attention"}));
         spk_attention_backward b = backward_of(&a);
         for (int i = 0; i < 2; i++) {
-            const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == 0 ? choice : "attention_backward_reference"};
+            const spk_tune_options pin = {SPK_SIZED(spk_tune_options), .choice = i == 0 ? choice : "reference_attention_backward"};
             const spk_attention_backward_args args = {SPK_SIZED(spk_attention_backward_args),
                                                       .q = given[q_],
                                                       .k = given[k_],
