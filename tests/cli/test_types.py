@@ -100,7 +100,7 @@ class Scaled(CliTest):
         for name, dtype in (("a", "f8e5m2"), ("b", "f8e4m3"), ("c", "i8")):
             with self.subTest(dtype=dtype):
                 line = [files / "bsr_bytes.safetensors", "--tensor", name]
-                self.assertIn(f"128 columns of B in {dtype}, reference takes", " ".join(self.cli("inspect", *line).stdout.split()))
+                self.assertIn(f"128 columns of B in {dtype}, reference_spmm takes", " ".join(self.cli("inspect", *line).stdout.split()))
                 self.cli("convert", *line, "a.safetensors", "--block", "1")
                 self.assertIn(f"BSR 5 x 7 {dtype}, 17 blocks of 1", self.cli("convert", "a.safetensors", "a.mtx").stdout)
         self.cli("convert", files / "i1.npy", "a.npy")
