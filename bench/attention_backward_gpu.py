@@ -8,6 +8,7 @@ All get the same numbers, bf16, and O and LSE of a forward pass that is not time
 keeps. Errors are of one head, beside f32. Cases, files and options are as in bench/attention_gpu.py.
 """
 import ctypes as C
+import itertools
 import math
 import pathlib
 import statistics
@@ -26,13 +27,20 @@ CASES += [case("full-s1024-d128", 48, 1024, 128, batch=4), case("causal-s1024-d1
           case("full-gqa-s8192-d128", 32, 8192, 128, heads_kv=8), case("causal-gqa-s8192-d128", 32, 8192, 128, heads_kv=8, causal=1),
           case("b128-13-s16384-d128", 16, 16384, 128, block=128, kept=17, lists=16), case("b64-13-s16384-d128", 16, 16384, 128, block=64, kept=33, lists=16),
           case("b128-13-s16384-d64", 16, 16384, 64, block=128, kept=17, lists=16), case("b64-10-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16),
+          case("b64-top32-s16384-d128", 16, 16384, 128, block=64, kept=32, lists=16), case("b64-top64-s32768-d128", 12, 32768, 128, block=64, kept=64, lists=12),
+          case("b64-top64-s109632-d128", 7, 109632, 128, block=64, kept=64, lists=7), case("b128-top16-s16384-d128", 24, 16384, 128, block=128, kept=16, lists=24),
+          case("b128-top16-s32768-d128", 16, 32768, 128, block=128, kept=16, lists=16),
+          case("full-s4096-d256", 16, 4096, 256), *(case(f"causal-s{s}-d256", 16, s, 256, causal=1) for s in (2048, 4096, 8192, 16384)),
           case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024)]
 FLEX_CASES = ("full-s4096-d128", "b128-13-s16384-d128", "b64-13-s16384-d128")
 
 
-def head_mask(c, lists, head, device):
-    """Which pairs of a head are kept; None: all."""
-    rows, keys = torch.arange(c["queries"], device=device)[:, None], torch.arange(c["keys"], device=device)[None, :]
+AT_ONCE = 8192  # rows whose pairs are looked at together
+
+
+def head_mask(c, lists, head, first, device):
+    """Which pairs of a head's rows from `first` on are kept; None: all."""
+    rows, keys = torch.arange(first, min(first + AT_ONCE, c["queries"]), device=device)[:, None], torch.arange(c["keys"], device=device)[None, :]
     kept = None
     if c["causal"]:
         kept = keys <= rows
@@ -41,23 +49,24 @@ def head_mask(c, lists, head, device):
     if lists:
         down, across = c["queries"] // c["block"], c["keys"] // c["block"]
         blocks = torch.zeros(down, across, dtype=torch.bool)
-        first = head // (c["heads"] // c["lists"]) * down
-        for row in range(down):
-            blocks[row, lists[first + row]] = True
-        kept = blocks.to(device).repeat_interleave(c["block"], 0).repeat_interleave(c["block"], 1)
+        list_row = head // (c["heads"] // c["lists"]) * down
+        for row in range(first // c["block"], min(down, (first + AT_ONCE) // c["block"])):
+            blocks[row, lists[list_row + row]] = True
+        kept = blocks.to(device)[first // c["block"]:(first + AT_ONCE) // c["block"]].repeat_interleave(c["block"], 0).repeat_interleave(c["block"], 1)
     return kept
 
 
 def exact(c, lists, q, k, v, grad_o, head_kv):
     """O and LSE of the heads that share a head of K and V of item 0, and the gradients, in f32."""
     scale, sharing = c["depth"] ** -0.5, c["heads"] // c["heads_kv"]
-    grad_k, grad_v, grad_q = torch.zeros_like(k[0, 0], dtype=torch.float32), torch.zeros_like(v[0, 0], dtype=torch.float32), []
+    grad_k, grad_v = torch.zeros_like(k[0, 0], dtype=torch.float32), torch.zeros_like(v[0, 0], dtype=torch.float32)
+    grad_q = torch.zeros(sharing, *q.shape[2:], dtype=torch.float32, device=q.device)
     keys, values = k[0, head_kv].float(), v[0, head_kv].float()
-    for head in range(head_kv * sharing, (head_kv + 1) * sharing):
-        query, grad = q[0, head].float(), grad_o[0, head].float()
+    for head, first in itertools.product(range(sharing), range(0, c["queries"], AT_ONCE)):
+        query, grad = (x[0, head_kv * sharing + head, first:first + AT_ONCE].float() for x in (q, grad_o))
         scores = query @ keys.T
         scores *= scale
-        kept = head_mask(c, lists, head, q.device)
+        kept = head_mask(c, lists, head_kv * sharing + head, first, q.device)
         if kept is not None:
             scores.masked_fill_(~kept, -math.inf)
         lse = torch.logsumexp(scores, 1, keepdim=True).nan_to_num_(neginf=math.inf)
@@ -65,10 +74,10 @@ def exact(c, lists, q, k, v, grad_o, head_kv):
         grad_v += weights.T @ grad
         delta = ((weights @ values) * grad).sum(1, keepdim=True)
         slopes = (grad @ values.T).sub_(delta).mul_(weights)
-        grad_q.append(slopes @ keys * scale)
+        grad_q[head, first:first + AT_ONCE] = slopes @ keys * scale
         grad_k += slopes.T @ query * scale
         del scores, weights, slopes, kept
-    return torch.stack(grad_q), grad_k, grad_v
+    return grad_q, grad_k, grad_v
 
 
 def error(c, exact_of, made, head_kv):

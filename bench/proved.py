@@ -70,7 +70,8 @@ ATTENTION = [f"--heads 8 {more}" for more in
 # Options of gradients of attention: each candidate computes one of them.
 GRADIENTS = [f"--queries 512 --keys 512 --heads 4 {more}" for more in
              ("--dtype bf16 --depth 64", "--dtype f16 --depth 64 --causal --diagonal top_left", "--dtype bf16 --depth 128 --heads-kv 2 --causal --diagonal top_left",
-              "--dtype f16 --depth 32 --window-left 100 --diagonal bottom_right", "--dtype f32 --depth 64", "--dtype f64 --depth 16 --causal --diagonal top_left")]
+              "--dtype f16 --depth 32 --window-left 100 --diagonal bottom_right", "--dtype f32 --depth 64", "--dtype f64 --depth 16 --causal --diagonal top_left",
+              "--dtype bf16 --depth 256 --causal --diagonal top_left", "--dtype f16 --depth 192 --depth-v 128 --causal --diagonal top_left")]
 
 
 def read_proof(path):

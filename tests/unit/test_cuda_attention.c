@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "backend/cuda/host/attention/attention.h"
+#include "backend/cuda/host/attention/attention_backward_lists.h"
 #include "backend/cuda/host/attention/attention_backward_order.h"
 #include "backend/cuda/host/attention/attention_order.h"
 #include "base/rng.h"
@@ -279,8 +280,8 @@ static void wide_windows_are_none(void **state)
 
 enum { KEYS = 128 };
 
-/* Which pairs of a tile of queries and one of keys are seen. */
-static int64_t seen_pairs(const spk_problem *p, int rows, int64_t item, int64_t head, int64_t query_tile, int64_t key_tile)
+/* Which pairs of a tile of queries and one of `wide` keys are seen. */
+static int64_t seen_pairs_of(const spk_problem *p, int rows, int wide, int64_t item, int64_t head, int64_t query_tile, int64_t key_tile)
 {
     int64_t *keys = calloc((size_t)p->n + 1, sizeof *keys), seen = 0;
     const spk_args args = {.item = item};
@@ -289,10 +290,15 @@ static int64_t seen_pairs(const spk_problem *p, int rows, int64_t item, int64_t 
     for (int64_t query = query_tile * rows; query < (query_tile + 1) * rows && query < p->m; query++) {
         const int64_t count = spk_attention_keys(p, &args, &whole, head, query, keys);
         for (int64_t i = 0; i < count; i++)
-            seen += keys[i] / KEYS == key_tile;
+            seen += keys[i] / wide == key_tile;
     }
     free(keys);
     return seen;
+}
+
+static int64_t seen_pairs(const spk_problem *p, int rows, int64_t item, int64_t head, int64_t query_tile, int64_t key_tile)
+{
+    return seen_pairs_of(p, rows, KEYS, item, head, query_tile, key_tile);
 }
 
 /* A step of a mask whose blocks may have bits names its block. */
@@ -412,6 +418,82 @@ static void sums_of_queries_take_turns(void **state)
     }
 }
 
+/* ---- attention_backward_sm90_two_pass: which tiles walk which */
+
+/* Of one tile: its steps are those that have pairs, each once; those that are not marked have all; of blocks that may have bits, each names
+ * its own. */
+static void check_walk(const spk_problem *p, bool by_queries, int own_rows, const two_pass_tile *tile, const two_pass_step *steps)
+{
+    const int64_t sharing = spk_attention_sharing(p), walked = by_queries ? p->n : p->m, count = (walked + 63) / 64;
+    const int64_t first_head = by_queries ? tile->head : tile->head * sharing, heads = by_queries ? 1 : sharing;
+    bool *there = calloc((size_t)(heads * count), sizeof *there);
+    assert_non_null(there);
+    assert_int_equal(tile->first, (tile->item * spk_operand_heads(&p->operand[ATTENTION_Q]) + first_head) * ((p->m + 63) / 64));
+    for (int i = tile->begin; i < tile->end; i++) {
+        const int64_t at = steps[i].tile & ~TWO_PASS_HIDDEN, sharer = steps[i].head;
+        assert_true(at >= 0 && at < count && sharer >= 0 && sharer < heads && !there[sharer * count + at]);
+        there[sharer * count + at] = true;
+    }
+    for (int64_t i = 0, step = tile->begin; i < heads * count; i++, step = tile->begin) {
+        const int64_t head = first_head + i / count, at = i % count, own = tile->row / own_rows, query_tile = by_queries ? own : at,
+                      key_tile = by_queries ? at : own;
+        const int query_rows = by_queries ? own_rows : 64, key_rows = by_queries ? 64 : own_rows;
+        const int64_t rows = p->m - query_tile * query_rows < query_rows ? p->m - query_tile * query_rows : query_rows,
+                      seen = seen_pairs_of(p, query_rows, key_rows, tile->item, head, query_tile, key_tile);
+        if (!there[i]) {
+            assert_int_equal(seen, 0);
+            continue;
+        }
+        while ((steps[step].tile & ~TWO_PASS_HIDDEN) != at || steps[step].head != i / count)
+            step++;
+        assert_true((steps[step].tile & TWO_PASS_HIDDEN) != 0 || seen == rows * key_rows);
+        if (p->pattern != NULL) {
+            const spk_index *index = &p->pattern->index;
+            const int64_t list = spk_attention_list_row(p, tile->item, head, query_tile * query_rows);
+            assert_true(steps[step].entry >= index->offsets[list] && steps[step].entry < index->offsets[list + 1]);
+            assert_int_equal(index->columns[steps[step].entry], key_tile * key_rows / p->pattern->block_cols);
+        }
+    }
+    free(there);
+}
+
+static void tiles_walk_what_is_seen(void **state)
+{
+    (void)state;
+    spk_rng rng;
+    spk_rng_seed(&rng, 20261201);
+    int masked = 0;
+    for (int i = 0; i < 200; i++) {
+        drawn d = draw(&rng);
+        const bool by_queries = i % 2 == 0;
+        const int own_rows = between(&rng, 0, 1) ? 128 : 64, query_rows = by_queries ? own_rows : 64, key_rows = by_queries ? 64 : own_rows;
+        const spk_problem *p = &d.problem;
+        two_pass_lists lists = {0};
+        if (d.mask != NULL && (d.mask->block_rows % query_rows != 0 || d.mask->block_cols % key_rows != 0)) {
+            spk_pattern_release(&d.mask);
+            continue;
+        }
+        masked += d.mask != NULL;
+        assert_int_equal(spk_cuda_attention_backward_lists(&device, p, by_queries, own_rows, (int)between(&rng, 1, 300), &lists), SPK_OK);
+        const int64_t own = by_queries ? p->m : p->n, own_tiles = (own + own_rows - 1) / own_rows,
+                      heads = spk_operand_heads(&p->operand[by_queries ? ATTENTION_Q : ATTENTION_K]), tiles = heads * p->batch * own_tiles;
+        const two_pass_tile *all = (const two_pass_tile *)lists.tiles;
+        unsigned char *given = calloc((size_t)tiles, 1);
+        assert_non_null(given);
+        assert_int_equal(lists.count, tiles);
+        for (int64_t t = 0; t < tiles; t++) {
+            const int64_t number = ((int64_t)all[t].item * heads + all[t].head) * own_tiles + all[t].row / own_rows;
+            assert_true(number >= 0 && number < tiles && !given[number]);
+            given[number] = 1;
+            check_walk(p, by_queries, own_rows, &all[t], (const two_pass_step *)lists.steps);
+        }
+        free(given);
+        free(lists.memory);
+        spk_pattern_release(&d.mask);
+    }
+    assert_true(masked > 10);
+}
+
 /* ---- the rows whose blocks have a tile each: attention_sm80, attention_simt */
 
 static int option(const spk_build *build, const char *name)
@@ -504,8 +586,9 @@ static void any_distance_is_taken(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out),      cmocka_unit_test(last_tiles_are_shared_out),
-                                       cmocka_unit_test(wide_windows_are_none),    cmocka_unit_test(sums_of_queries_take_turns),
-                                       cmocka_unit_test(tiles_suit_every_problem), cmocka_unit_test(any_distance_is_taken)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(tiles_are_dealt_out),     cmocka_unit_test(last_tiles_are_shared_out),
+                                       cmocka_unit_test(wide_windows_are_none),   cmocka_unit_test(sums_of_queries_take_turns),
+                                       cmocka_unit_test(tiles_walk_what_is_seen), cmocka_unit_test(tiles_suit_every_problem),
+                                       cmocka_unit_test(any_distance_is_taken)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

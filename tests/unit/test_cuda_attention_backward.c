@@ -180,9 +180,54 @@ static void what_hopper_takes(void **state)
     }
 }
 
+static void what_two_passes_take(void **state)
+{
+    (void)state;
+    static const struct {
+        spk_dtype dtype;
+        int64_t depth, depth_v, side;
+        int sequences;
+        const char *why;
+    } cases[] = {{SPK_F16, 64, 64, 0, 0, NULL},
+                 {SPK_BF16, 256, 256, 0, 0, NULL},
+                 {SPK_BF16, 192, 128, 0, 0, NULL},
+                 {SPK_BF16, 16, 256, 0, 0, NULL},
+                 {SPK_BF16, 256, 256, 64, 0, NULL},
+                 {SPK_BF16, 128, 128, 64, 0, NULL},
+                 {SPK_BF16, 128, 128, 32, 0, "a block of the mask is not made of whole tiles"},
+                 {SPK_BF16, 264, 64, 0, 0, "the depths must be multiples of 8 between 16 and 256"},
+                 {SPK_F32, 64, 64, 0, 0, "it is for f16 and bf16"},
+                 {SPK_F16, 64, 64, 0, 3, "it takes no packed sequences and no lengths of keys"}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        static const int64_t offsets[17] = {0};
+        const char *why = NULL;
+        spk_pattern *mask = NULL;
+        const spk_attention_backward given = {
+            SPK_SIZED(spk_attention_backward), .dtype = cases[i].dtype,        .queries = 512, .keys = 512,
+            .depth = cases[i].depth,           .depth_v = cases[i].depth_v,    .heads = 4,     .heads_kv = 2,
+            .sequences = cases[i].sequences,   .mask_heads = cases[i].side > 0};
+        const spk_bsr_indices indices = {SPK_SIZED(spk_bsr_indices),
+                                         .rows = 512,
+                                         .cols = 512,
+                                         .block_rows = cases[i].side,
+                                         .block_cols = cases[i].side,
+                                         .row_offsets = offsets,
+                                         .index_type = SPK_INDEX_I64};
+        if (cases[i].side > 0)
+            assert_int_equal(spk_pattern_make(&spk_mem_system, &indices, &mask), SPK_OK);
+        assert_int_equal(is_taken("attention_backward_sm90_two_pass", mask, &given, &why), cases[i].why == NULL);
+        if (cases[i].why != NULL) {
+            assert_non_null(why);
+            assert_non_null(strstr(why, cases[i].why));
+        }
+        spk_pattern_release(&mask);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_it_takes), cmocka_unit_test(empty_problems_are_taken),
-                                       cmocka_unit_test(every_array_that_is_read_counts), cmocka_unit_test(what_hopper_takes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_two_passes_take), cmocka_unit_test(what_it_takes),
+                                       cmocka_unit_test(empty_problems_are_taken), cmocka_unit_test(every_array_that_is_read_counts),
+                                       cmocka_unit_test(what_hopper_takes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -235,7 +235,9 @@ static void attention_backward_runs(void **unused)
                  {"attention_backward_sm80 WARPS=1 QUERIES=2 KEYS=2 STEP=32 ACROSS=32", 64, true, 4, 4 * 2 * 2, "attention_backward_keys"},
                  {"attention_backward_sm90 SHARERS=2 ROWS=128 LAG=1", 64, false, 3, 2 * 4 * 2, "attention_grad_q"},
                  {"attention_backward_sm90 SHARERS=2 ROWS=80 LAG=0", 72, false, 3, 2 * 2 * 4 * 2, "attention_grad_q"},
-                 {"attention_backward_sm90 SHARERS=1 ROWS=64 LAG=0", 64, false, 3, 2 * 4 * 2, "attention_grad_q"}};
+                 {"attention_backward_sm90 SHARERS=1 ROWS=64 LAG=0", 64, false, 3, 2 * 4 * 2, "attention_grad_q"},
+                 {"attention_backward_sm90_two_pass SHARERS=1", 64, false, 3, 2 * 4 * 2 / 2, "attention_backward_sm90_two_pass"},
+                 {"attention_backward_sm90_two_pass SHARERS=2", 64, false, 3, 4 * 2, "attention_backward_sm90_two_pass"}};
     small s;
     if (!have_nvrtc())
         return;

@@ -5,12 +5,10 @@
 #include <limits.h>
 #include <math.h>
 
-#include "backend/cuda/helpers/attention_delta.h"
 #include "backend/cuda/helpers/attention_grad_q.h"
-#include "backend/cuda/host/attention/attention_backward.h"
 #include "backend/cuda/host/attention/attention_backward_order.h"
+#include "backend/cuda/host/attention/attention_backward_sm90.h"
 #include "backend/cuda/host/frame/build.h"
-#include "backend/cuda/host/frame/launch.h"
 #include "backend/cuda/host/frame/launch_together.h"
 #include "backend/cuda/host/tiles/sm90.h"
 #include "op/attention_backward/operands.h"
@@ -62,26 +60,9 @@ static attention_grad_q_constants grad_q_constants(const attention_backward_cons
 
 static const char *problem_refusal(const spk_problem *p)
 {
-    static const int loaded[] = {ATTENTION_Q, ATTENTION_K, ATTENTION_V, BACKWARD_GRAD_O};
-    const spk_dtype dtype = p->operand[ATTENTION_Q].dtype;
-    if (dtype != SPK_F16 && dtype != SPK_BF16)
-        return "it is for f16 and bf16";
-    if (p->k % 8 != 0 || p->depth_v % 8 != 0 || p->k < 16 || p->k > MOST_DEPTH || p->depth_v < 16 || p->depth_v > MOST_DEPTH)
-        return "the depths must be multiples of 8 between 16 and 128";
-    if (p->n == 0 || p->m == 0)
-        return "there are no queries or no keys";
     if ((p->packing.sequences > 0 || p->packing.key_lengths != 0) && (p->pattern != NULL || p->band.sinks != 0))
         return "it takes no packed sequences and no lengths of keys beside a mask or sinks";
-    if (p->band.use_softcap)
-        return "it takes no soft cap";
-    if (p->pattern != NULL && p->pattern->device_only)
-        return "the host must know the mask";
-    if (p->m > INT_MAX / 4 || p->n > INT_MAX / 4 || spk_operand_heads(&p->operand[ATTENTION_Q]) > INT_MAX / 4)
-        return "it counts queries, keys and heads with 29 bits";
-    for (size_t i = 0; i < sizeof loaded / sizeof *loaded; i++)
-        if (spk_operand_steps(&p->operand[loaded[i]]) % 8 != 0)
-            return "rows, heads and items of Q, K, V and the gradient of O must be multiples of 8 elements apart";
-    return NULL;
+    return spk_cuda_backward_sm90_refusal(p, MOST_DEPTH);
 }
 
 static const char *shape_refusal(const spk_problem *p, const attention_backward_constants *c, const attention_backward_shape *s)
@@ -149,15 +130,6 @@ static void build(const spk_problem *p, const spk_device *device, const spk_para
     ATTENTION_BACKWARD_CONSTANTS(SPK_BUILD_DEFINE)
 }
 
-static void build_delta(const spk_bound *bound, const attention_backward_shape *shape, spk_build *build)
-{
-    const attention_backward_constants c = constants_of(&bound->problem, &bound->params);
-    const attention_delta_constants constants = delta_constants(&c, shape);
-    *build = (spk_build){.file = "attention_delta.cu", .entry = "attention_delta"};
-    spk_build_define(build, "DTYPE_A", bound->problem.operand[ATTENTION_Q].dtype);
-    ATTENTION_DELTA_CONSTANTS(SPK_BUILD_DEFINE)
-}
-
 static void build_grad_q(const spk_bound *bound, const attention_backward_shape *shape, spk_build *build)
 {
     const attention_backward_constants c = constants_of(&bound->problem, &bound->params);
@@ -172,7 +144,8 @@ static spk_status prepare(const spk_bound *bound, state *made)
     spk_build program = {0};
     build(&bound->problem, bound->device, &bound->params, &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &made->function));
-    build_delta(bound, &made->shape, &program);
+    const attention_backward_constants constants = constants_of(&bound->problem, &bound->params);
+    spk_cuda_backward_build_delta(&bound->problem, delta_constants(&constants, &made->shape), &program);
     SPK_TRY(spk_cuda_function(bound->device, &program, &made->delta));
     build_grad_q(bound, &made->shape, &program);
     return spk_cuda_function(bound->device, &program, &made->grad_q);
@@ -269,42 +242,19 @@ static spk_status bind(spk_bound *bound)
 
 /* ---- a run */
 
-static spk_status make_map(const spk_bound *bound, int i, const void *address, int rows, CUtensorMap *map)
-{
-    const spk_operand *o = &bound->problem.operand[i];
-    const int64_t count = spk_operand_heads(o), items = spk_operand_items(o, bound->problem.batch);
-    const spk_tensor_map_desc desc = {.dtype = o->dtype,
-                                      .rank = 4,
-                                      .swizzle_bytes = 128,
-                                      .address = address,
-                                      .sizes = {o->cols, o->rows, count, items},
-                                      .strides = {0, o->ld, count > 1 ? o->head_stride : 8, items > 1 ? o->stride : 8},
-                                      .box = {64, rows, 1, 1}};
-    return spk_cuda_tensor_map(spk_cuda_of(bound->device)->driver, &desc, map);
-}
-
-static int in_pieces(const spk_problem *p, int operand, const void *address)
-{
-    return (uintptr_t)address % 16 == 0 && spk_operand_steps(&p->operand[operand]) % 8 == 0;
-}
-
 static spk_status launch_delta(const spk_bound *bound, const state *made, const attention_backward_task *all,
                                const attention_backward_order *order, CUstream stream)
 {
     const int rows = TUNED(&bound->params, ROWS), blocks = rows / attention_delta_queries(rows);
-    attention_delta_task task = {.all = *all,
-                                 .query_tiles = order->query_tiles,
-                                 .pieces = in_pieces(&bound->problem, ATTENTION_O, all->attention.o) &&
-                                           in_pieces(&bound->problem, BACKWARD_GRAD_O, all->grad_o),
-                                 .lse2 = order->lse2,
-                                 .delta = order->delta,
-                                 .turns = order->turns,
-                                 .spans = order->spans,
-                                 .key_tiles = order->key_tiles};
+    const attention_delta_task task = {.all = *all,
+                                       .query_tiles = order->query_tiles,
+                                       .lse2 = order->lse2,
+                                       .delta = order->delta,
+                                       .turns = order->turns,
+                                       .spans = order->spans,
+                                       .key_tiles = order->key_tiles};
     const int64_t before = is_packed(bound) ? all->attention.items : 0;
-    void *parameters[] = {&task};
-    return spk_cuda_launch_early(bound->device, made->delta, (unsigned)(before + made->query_tiles * blocks), ATTENTION_DELTA_THREADS, 0,
-                                 stream, parameters);
+    return spk_cuda_backward_launch_delta(bound, made->delta, task, before + made->query_tiles * blocks, stream);
 }
 
 static spk_status launch_grad_q(const spk_bound *bound, const state *made, const attention_backward_task *all,
@@ -337,13 +287,13 @@ static spk_status launch(const spk_bound *bound, const state *made, const spk_ar
         order.spans.spans = (attention_span *)(spans + sights_bytes(made, rows));
         order.spans.tops = (int *)(spans + sights_bytes(made, rows) + spans_bytes(made));
     }
-    order.q_pieces = in_pieces(p, BACKWARD_GRAD_Q, task.grad_q);
-    order.k_pieces = in_pieces(p, BACKWARD_GRAD_K, task.grad_k);
-    order.v_pieces = in_pieces(p, BACKWARD_GRAD_V, task.grad_v);
-    SPK_TRY(make_map(bound, ATTENTION_Q, task.attention.q, rows, &maps[0]));
-    SPK_TRY(make_map(bound, ATTENTION_K, task.attention.k, keys, &maps[1]));
-    SPK_TRY(make_map(bound, ATTENTION_V, task.attention.v, keys, &maps[2]));
-    SPK_TRY(make_map(bound, BACKWARD_GRAD_O, task.grad_o, rows, &maps[3]));
+    order.q_pieces = spk_cuda_backward_in_pieces(p, BACKWARD_GRAD_Q, task.grad_q);
+    order.k_pieces = spk_cuda_backward_in_pieces(p, BACKWARD_GRAD_K, task.grad_k);
+    order.v_pieces = spk_cuda_backward_in_pieces(p, BACKWARD_GRAD_V, task.grad_v);
+    SPK_TRY(spk_cuda_backward_sm90_map(bound, ATTENTION_Q, task.attention.q, rows, &maps[0]));
+    SPK_TRY(spk_cuda_backward_sm90_map(bound, ATTENTION_K, task.attention.k, keys, &maps[1]));
+    SPK_TRY(spk_cuda_backward_sm90_map(bound, ATTENTION_V, task.attention.v, keys, &maps[2]));
+    SPK_TRY(spk_cuda_backward_sm90_map(bound, BACKWARD_GRAD_O, task.grad_o, rows, &maps[3]));
     SPK_TRY(launch_delta(bound, made, &task, &order, stream));
     void *parameters[] = {&maps[0], &maps[1], &maps[2], &maps[3], &task, &order};
     SPK_TRY(spk_cuda_launch_together(bound->device, made->function, (unsigned)made->blocks, (ATTENTION_BACKWARD_WARPGROUPS + 1) * 128,

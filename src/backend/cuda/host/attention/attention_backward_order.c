@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "backend/cuda/host/attention/attention_backward.h"
 #include "backend/cuda/host/schedule/schedule.h"
-#include "op/attention_backward/operands.h"
 
 enum {
     TILE_COST = 1,  /* beginning and end of a tile, in steps */
@@ -37,26 +37,14 @@ static int64_t up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Whether some query of [query, end) sees some key of [key, key_end); all: each sees each. Limits grow from query to query. */
-static bool some_seen(const spk_problem *p, int64_t query, int64_t end, int64_t key, int64_t key_end, bool *all)
-{
-    const spk_sequence whole = spk_attention_whole(p);
-    const spk_seen first = spk_attention_seen(p, &whole, query), last = spk_attention_seen(p, &whole, end - 1);
-    const bool sunk = p->band.sinks > key && last.end > key, within = first.begin < key_end && last.end > key;
-    *all = first.end >= key_end && (last.begin <= key || (p->band.sinks >= key_end));
-    return sunk || within;
-}
-
 /* The step of a tile of keys with a tile of queries of a head among those that share the keys, if there is one. */
 static bool step_of(const draft *d, int64_t key_tile, int64_t query_tile, int64_t sharer, attention_backward_step *step)
 {
-    const spk_problem *p = d->p;
-    const int64_t query = query_tile * d->rows, end = query + d->rows < p->m ? query + d->rows : p->m, key = key_tile * d->keys,
-                  key_end = key + d->keys < p->n ? key + d->keys : p->n;
+    const backward_span span = spk_cuda_backward_span(d->p, query_tile * d->rows, (query_tile + 1) * d->rows);
     bool all = false;
-    if (!some_seen(p, query, end, key, key_end, &all))
+    if (!spk_cuda_backward_sees(d->p, &span, key_tile * d->keys, (key_tile + 1) * d->keys, &all))
         return false;
-    const int hidden = all && key_end == key + d->keys ? 0 : ATTENTION_BACKWARD_HIDDEN;
+    const int hidden = all ? 0 : ATTENTION_BACKWARD_HIDDEN;
     *step = (attention_backward_step){.tile = (int)query_tile | hidden, .head = (int)sharer};
     return true;
 }
