@@ -27,7 +27,7 @@ CONSTANTS = [
         "cuda/device/ptx/tma.cuh",
         "words[16]",
         "words[32]",
-        "attention_backward_sm90 attention_sm90 gemm_sm90_wgmma sddmm_sm90_wgmma spmm_sm80_warp spmm_sm90_groups spmm_sm90_wgmma",
+        "attention_backward_sm90 attention_backward_sm90_two_pass attention_sm90 gemm_sm90_wgmma sddmm_sm90_wgmma spmm_sm80_warp spmm_sm90_groups spmm_sm90_wgmma",
     ),
     ("cuda/helpers/copy_lines.cu", "high << 16", "high << 15", "gemm_sm90_wgmma"),
     ("cuda/helpers/list_tiles.cu", "PARTS = DOWN / ROWS", "PARTS = DOWN / ROWS + 1", "sddmm_sm90_wgmma"),
@@ -172,11 +172,11 @@ SEEN = {
     "two programs of a row": (
         [],
         [
-            ("cuda/kernels/attention_backward_sm90.c", '"attention_delta.cu"', '"x"'),
-            ("cuda/kernels/attention_backward_sm90.c", '"attention_grad_q.cu"', '"attention_delta.cu"'),
-            ("cuda/kernels/attention_backward_sm90.c", '"x"', '"attention_grad_q.cu"'),
+            ("cuda/kernels/attention_sm90.c", '"attention_merge.cu"', '"x"'),
+            ("cuda/kernels/attention_sm90.c", '"attention_join.cu"', '"attention_merge.cu"'),
+            ("cuda/kernels/attention_sm90.c", '"x"', '"attention_join.cu"'),
         ],
-        "attention_backward_sm90",
+        "attention_sm90",
     ),
     "a program's name in two texts": (
         [("cuda/kernels/gemm_sm90_wgmma.c", '"copy_lines.cu"', '"copy_lines" ".cu"')],
