@@ -259,7 +259,8 @@ def attention(
     layout; -inf where a query sees no key.
 
     q, k and v may require gradients, of the result and of the logarithms: of these (not with page_table) the backward pass keeps q, k, v,
-    the result and the logarithms, and no matrix of scores. It gives the same bits at each run. Gradients of gradients and forward mode are
+    the result and the logarithms, and no matrix of scores. One candidate gives the same bits at each run; while candidates take turns
+    (tuning="in_place", the default for what nobody knows), bits may differ from call to call. Gradients of gradients and forward mode are
     refused with NotImplementedError.
 
     RuntimeError, TypeError or ValueError name the argument that is wrong.

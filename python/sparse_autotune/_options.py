@@ -109,7 +109,8 @@ def get_options() -> Options:
 
 @contextlib.contextmanager
 def no_tuning() -> Iterator[None]:
-    """Inside, nothing is measured: what the store does not know is estimated. For the whole process, other threads included."""
+    """Inside, nothing is measured: what the store does not know is estimated, or, where tuning is "ahead" or "ahead_each", is an error as outside. For the
+    whole process, other threads included."""
     global _forbidden
     _C.forbid_tuning(1)
     _forbidden += 1
