@@ -40,11 +40,16 @@ enum {
  * or where attention searches for infinities: outside of the loop over K they cost nothing, and each compiler has others. */
 enum { FEW_BYTES = 96 };
 
-/* What a row may do all the same, and why. */
+/* What a row may spill all the same, and why. */
 static const struct {
-    const char *row, *why;
-} may_spill[] = {
-    {"reference_cuda_attention", "a yardstick, in which nothing is tuned: what its calls of tanh and log may overwrite goes to the stack"}};
+    const char *row;
+    int bytes;
+    const char *why;
+} may_spill[] = {{"reference_cuda_attention", 1 << 20,
+                  "a yardstick, in which nothing is tuned: what its calls of tanh and log may overwrite goes to the stack"},
+                 {"attention_backward_sm90_two_pass", 1024,
+                  "once a tile, outside of the loop over its steps: ptxas keeps some sums in local memory where those of a tile without "
+                  "steps join them"}};
 
 static const struct arch {
     const char *name;
@@ -490,12 +495,12 @@ static void add_jobs(const subject *row, const struct arch *arch, int limit)
 
 /* ------------------------------------------------------------------------------------------------ compiling, on all cores */
 
-static bool spilling_allowed(const char *row)
+static int spilling_allowed(const char *row)
 {
     for (size_t i = 0; i < sizeof may_spill / sizeof may_spill[0]; i++)
         if (strcmp(may_spill[i].row, row) == 0)
-            return true;
-    return false;
+            return may_spill[i].bytes;
+    return 0;
 }
 
 static bool may_spill_a_little(const char *options)
@@ -513,7 +518,8 @@ static bool may_spill_a_little(const char *options)
 static void read_log(job *one, char *log)
 {
     const bool native = strcmp(one->arch, archs[0].name) == 0;
-    const int most = native && !may_spill_a_little(one->build.options) ? 0 : FEW_BYTES;
+    const int few = native && !may_spill_a_little(one->build.options) ? 0 : FEW_BYTES, allowed = spilling_allowed(one->row),
+              most = allowed > few ? allowed : few;
     char *rest = NULL;
     for (char *line = strtok_r(log, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest)) {
         int stack = 0, stores = 0, loads = 0, registers = 0;
@@ -525,7 +531,7 @@ static void read_log(job *one, char *log)
         }
         if (used != NULL && sscanf(used, "Used %d registers", &registers) == 1 && registers > one->registers)
             one->registers = registers; /* a program may have several functions */
-        const bool spills = (stores > most || loads > most || stack > most) && !spilling_allowed(one->row);
+        const bool spills = stores > most || loads > most || stack > most;
         if ((c75 != NULL || strstr(line, "warning") != NULL || spills) && one->wrong[0] == '\0')
             snprintf(one->wrong, sizeof one->wrong, "%s", line);
     }
@@ -557,6 +563,7 @@ static void compile_all(void)
     cpu_set_t set;
     pthread_t threads[64];
     int wanted = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1, begun = 0;
+    atomic_store(&next_job, 0);
     wanted = wanted < 64 ? wanted : 64;
     while (begun < wanted - 1 && pthread_create(&threads[begun], NULL, work, NULL) == 0)
         begun++;
@@ -658,7 +665,7 @@ static void what_has_no_row_compiles(void **state)
         jobs[job_count].row = jobs[job_count].build.entry;
         job_count++;
     }
-    jobs[job_count] = (job){.row = "delay", .arch = "sm_70"};
+    jobs[job_count] = (job){.row = "delay", .arch = "sm_80"};
     spk_cuda_delay_build(&jobs[job_count++].build);
     jobs[job_count++] = (job){.row = "block_pointers", .arch = "sm_80", .build = {.file = "block_pointers.cu", .entry = "block_pointers"}};
     static const char *const gradients[][2] = {{"attention_delta", " -DROWS=64 -DDEPTH_V=128 -DPACKED=0 -DKEYS=128"},

@@ -49,8 +49,8 @@ struct ring_shared {
 
 /* Where a ring's tiles are in shared memory, from its first byte on. */
 constexpr unsigned OWN_FIRST_BYTES = OWN_ROWS * 128 * SHAPE.chunks; /* of an own tile: K or Q; V or the gradient of O follow */
-constexpr unsigned AT_FIRST = OWN_SLOTS * SHAPE.own_bytes, AT_SECOND = AT_FIRST + FIRST_STAGES * SHAPE.first_bytes,
-                   AT_WEIGHTS = AT_SECOND + SECOND_STAGES * SHAPE.second_bytes;
+constexpr unsigned AT_FIRST = OWN_SLOTS * SHAPE.own_bytes, AT_SECOND = AT_FIRST + FIRST_STAGES * SHAPE.first_bytes;
+[[maybe_unused]] constexpr unsigned AT_WEIGHTS = AT_SECOND + SECOND_STAGES * SHAPE.second_bytes; /* PAIRED */
 
 /* ---- the producer: a warp for each ring */
 
