@@ -239,9 +239,8 @@ CUresult double_launch(CUfunction function, unsigned grid_x, unsigned grid_y, un
                        unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra)
 {
     STATE->launches++;
-    if (STATE->run_indices != NULL &&
-        (strcmp((const char *)function, "settle_indices") == 0 || strcmp((const char *)function, "check_indices") == 0))
-        STATE->run_indices((const char *)function, parameters[0]);
+    if (STATE->run != NULL)
+        STATE->run((const char *)function, parameters, grid_x * grid_y * grid_z, block_x);
     STATE->launched = (const char *)function;
     STATE->grid = grid_x * grid_y * grid_z;
     STATE->launches_captured += STATE->capturing;

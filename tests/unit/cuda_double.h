@@ -16,9 +16,9 @@ typedef struct cuda_double {
     int queries;       /* of streams: who waits asks */
     void *held_stream; /* the last copy from the device on it comes when a stream is asked after this became NULL */
     void *released_on; /* the stream of the last memory that went back to a pool */
-    void (*run_indices)(const char *entry, void *arguments); /* does the work of check_indices.cu */
-    const char *launched;                                    /* the entry of the last function that was launched */
-    unsigned grid;                                           /* and its thread blocks */
+    void (*run)(const char *entry, void **parameters, unsigned grid, unsigned threads); /* does the work of programs; NULL: nobody does */
+    const char *launched; /* the entry of the last function that was launched */
+    unsigned grid;        /* and its thread blocks */
 } cuda_double;
 
 #endif

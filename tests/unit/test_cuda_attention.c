@@ -468,13 +468,14 @@ static void tiles_walk_what_is_seen(void **state)
         const bool by_queries = i % 2 == 0;
         const int own_rows = between(&rng, 0, 1) ? 128 : 64, query_rows = by_queries ? own_rows : 64, key_rows = by_queries ? 64 : own_rows;
         const spk_problem *p = &d.problem;
+        const two_pass_cut cut = {by_queries, own_rows, (int)between(&rng, 1, 300)};
         two_pass_lists lists = {0};
         if (d.mask != NULL && (d.mask->block_rows % query_rows != 0 || d.mask->block_cols % key_rows != 0)) {
             spk_pattern_release(&d.mask);
             continue;
         }
         masked += d.mask != NULL;
-        assert_int_equal(spk_cuda_attention_backward_lists(&device, p, by_queries, own_rows, (int)between(&rng, 1, 300), &lists), SPK_OK);
+        assert_int_equal(spk_cuda_attention_backward_lists(&device, p, &cut, &lists), SPK_OK);
         const int64_t own = by_queries ? p->m : p->n, own_tiles = (own + own_rows - 1) / own_rows,
                       heads = spk_operand_heads(&p->operand[by_queries ? ATTENTION_Q : ATTENTION_K]), tiles = heads * p->batch * own_tiles;
         const two_pass_tile *all = (const two_pass_tile *)lists.tiles;

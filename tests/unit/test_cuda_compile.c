@@ -681,8 +681,9 @@ static void what_has_no_row_compiles(void **state)
         made->build.file = strcmp(one[0], "attention_delta") == 0 ? "attention_delta.cu" : "attention_grad_q.cu";
         snprintf(made->build.options, sizeof made->build.options, " -DDTYPE_A=%d%s", i % 2 == 0 ? SPK_F16 : SPK_BF16, one[1]);
     }
-    static const char *const of_attention[][2] = {
-        {"attention_join", "attention_join.cu"}, {"attention_longest", "attention_longest.cu"}, {"attention_merge", "attention_merge.cu"}};
+    static const char *const of_attention[][2] = {{"attention_join", "attention_join.cu"},   {"attention_longest", "attention_longest.cu"},
+                                                  {"attention_merge", "attention_merge.cu"}, {"mark_seen_blocks", "attention_steps.cu"},
+                                                  {"list_seen_steps", "attention_steps.cu"}, {"sort_seen_tiles", "attention_steps.cu"}};
     for (size_t i = 0; i < sizeof of_attention / sizeof of_attention[0]; i++)
         jobs[job_count++] = (job){.row = of_attention[i][0],
                                   .arch = "sm_90a",

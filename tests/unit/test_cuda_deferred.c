@@ -35,12 +35,16 @@ static cuda_double *state;
 static spk_context *context;
 
 /* What helpers/check_indices.cu does, for int indices. */
-static void run_indices(const char *entry, void *arguments)
+static void run_indices(const char *entry, void **parameters, unsigned grid, unsigned threads)
 {
-    const check_arguments *all = arguments;
+    (void)grid, (void)threads;
+    const bool checks = strcmp(entry, "check_indices") == 0;
+    if (!checks && strcmp(entry, "settle_indices") != 0)
+        return;
+    const check_arguments *all = parameters[0];
     const int *offsets = all->offsets, *columns = all->columns;
     verdict *v = all->said;
-    if (strcmp(entry, "check_indices") == 0) {
+    if (checks) {
         for (int64_t i = all->grid_rows; i >= 0; i--)
             if (i == 0 ? offsets[0] != 0 : offsets[i] < offsets[i - 1] || (i == all->grid_rows && offsets[i] != all->nnzb))
                 v->first = (uint64_t)i;
@@ -66,7 +70,7 @@ static int open_context(void **unused)
     setenv("SPARSEK_CUDA", DOUBLE, 1);
     state = dlsym(dlopen(DOUBLE, RTLD_NOW), "cuda_double_state");
     memset(state, 0, sizeof *state);
-    state->run_indices = run_indices;
+    state->run = run_indices;
     GOOD(spk_context_create(&(spk_context_options){SPK_SIZED(spk_context_options), .device = "cuda:0", .store_path = ""}, &context));
     return 0;
 }

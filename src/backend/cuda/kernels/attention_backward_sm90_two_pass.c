@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "backend/cuda/host/attention/attention_backward_lists.h"
+#include "backend/cuda/host/attention/attention_backward_remote.h"
 #include "backend/cuda/host/attention/attention_backward_sm90.h"
 #include "backend/cuda/host/frame/build.h"
 #include "backend/cuda/host/tiles/sm90.h"
@@ -21,8 +22,9 @@ typedef struct state {
     attention_backward_task task;
     two_pass_shape shape[PASSES];
     two_pass_lists lists[PASSES];
-    int64_t query_tiles; /* of all heads and items */
-    int blocks[PASSES];  /* of threads */
+    two_pass_remote remote; /* what they are in, where the device listed it */
+    int64_t query_tiles;    /* of all heads and items */
+    int blocks[PASSES];     /* of threads */
 } state;
 
 static two_pass_constants constants_of(const spk_problem *p, const spk_params *params, bool by_queries)
@@ -63,14 +65,26 @@ static const char *pass_refusal(const spk_problem *p, const two_pass_constants *
     return NULL;
 }
 
+static void cut(const spk_problem *p, const spk_device *device, const spk_params *params, two_pass_cut cuts[PASSES])
+{
+    for (int pass = 0; pass < PASSES; pass++) {
+        const two_pass_shape s = two_pass_shape_of(constants_of(p, params, pass == 1));
+        cuts[pass] = (two_pass_cut){.by_queries = pass == 1, .own_rows = s.rows, .workers = spk_sm90_processors(device) * s.rings};
+    }
+}
+
 static bool applicable(const spk_problem *p, const spk_device *device, const spk_params *params, const char **why)
 {
-    (void)device;
     *why = p->packing.sequences > 0 || p->packing.key_lengths != 0 ? "it takes no packed sequences and no lengths of keys"
                                                                    : spk_cuda_backward_sm90_refusal(p, MOST_DEPTH);
     for (int pass = 0; *why == NULL && pass < PASSES; pass++) {
         const two_pass_constants c = constants_of(p, params, pass == 1);
         *why = pass_refusal(p, &c);
+    }
+    if (*why == NULL && p->pattern != NULL && p->pattern->device_only) {
+        two_pass_cut cuts[PASSES];
+        cut(p, device, params, cuts);
+        *why = spk_cuda_attention_backward_remote_refusal(p, cuts);
     }
     return *why == NULL;
 }
@@ -136,6 +150,7 @@ static void unbind(spk_bound *bound)
     for (int pass = 0; pass < PASSES; pass++)
         if (made->lists[pass].memory != NULL)
             bound->device->backend->release(bound->device, made->lists[pass].memory);
+    spk_cuda_attention_backward_remote_release(bound, &made->remote);
     spk_free(&bound->device->mem, made);
     bound->state = NULL;
 }
@@ -154,9 +169,14 @@ static spk_status set_order(spk_bound *bound, state *made)
     if (made->query_tiles > INT_MAX / 4)
         return spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d queries: the limit is 2^29", (long long)made->query_tiles, TWO_PASS_ROWS);
     bound->workspace_bytes = 2 * row_bytes(made) + ((size_t)made->query_tiles + PASSES) * sizeof(int);
+    two_pass_cut cuts[PASSES];
+    cut(p, bound->device, &bound->params, cuts);
+    if (p->pattern != NULL && bound->view.offsets == NULL)
+        SPK_TRY(spk_cuda_attention_backward_remote(bound, &made->index, cuts, made->lists, &made->remote));
     for (int pass = 0; pass < PASSES; pass++) {
         const two_pass_shape *shape = &made->shape[pass];
-        SPK_TRY(spk_cuda_attention_backward_lists(bound->device, p, pass == 1, shape->rows, processors * shape->rings, &made->lists[pass]));
+        if (made->lists[pass].tiles == NULL)
+            SPK_TRY(spk_cuda_attention_backward_lists(bound->device, p, &cuts[pass], &made->lists[pass]));
         const int most = (made->lists[pass].count + shape->rings - 1) / shape->rings;
         made->blocks[pass] = most < processors ? most : processors;
     }

@@ -41,17 +41,3 @@ void spk_cuda_attention_backward_fill(const spk_problem *p, const spk_args *args
     task->grad_k = array_of(p, args, BACKWARD_GRAD_K);
     task->grad_v = array_of(p, args, BACKWARD_GRAD_V);
 }
-
-backward_span spk_cuda_backward_span(const spk_problem *p, int64_t query, int64_t end)
-{
-    const spk_sequence whole = spk_attention_whole(p);
-    return (backward_span){spk_attention_seen(p, &whole, query), spk_attention_seen(p, &whole, (end < p->m ? end : p->m) - 1)};
-}
-
-bool spk_cuda_backward_sees(const spk_problem *p, const backward_span *span, int64_t key, int64_t end, bool *all)
-{
-    const int64_t key_end = end < p->n ? end : p->n;
-    const bool sunk = p->band.sinks > key && span->last.end > key, within = span->first.begin < key_end && span->last.end > key;
-    *all = end <= p->n && span->first.end >= key_end && (span->last.begin <= key || p->band.sinks >= key_end);
-    return sunk || within;
-}

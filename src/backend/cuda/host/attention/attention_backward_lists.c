@@ -11,6 +11,7 @@ enum { EVEN_TILES = 2 };                      /* a worker, at least, in a sectio
 
 typedef struct draft {
     const spk_problem *p;
+    attention_task task; /* without arguments */
     bool by_queries;
     int query_rows, key_rows;         /* of a tile of queries, of keys */
     int64_t query_tiles, key_tiles;   /* of a head */
@@ -60,12 +61,13 @@ static spk_status find_groups(const spk_mem *mem, draft *d)
 /* ---- steps */
 
 /* One step, of the tiles of a group; sharer: the head of queries, among those that share the keys. entry: its block's, in the mask. */
-static void add_step(draft *d, int64_t group, int64_t query_tile, int64_t key_tile, const backward_span *span, int64_t sharer,
+static void add_step(draft *d, int64_t group, int64_t query_tile, int64_t key_tile, const attention_rows_seen *seen, int64_t sharer,
                      int64_t entry)
 {
-    bool all = false;
-    if (!spk_cuda_backward_sees(d->p, span, key_tile * d->key_rows, (key_tile + 1) * d->key_rows, &all))
+    const int key = (int)key_tile * d->key_rows, end = key + d->key_rows;
+    if (!attention_rows_see(&d->task, seen, key, end))
         return;
+    const bool all = attention_rows_see_all(&d->task, seen, key, end) != 0;
     int64_t *at = &d->begins[group * d->own_tiles + (d->by_queries ? query_tile : key_tile)];
     if (d->fill)
         d->steps[*at] = (two_pass_step){
@@ -76,10 +78,11 @@ static void add_step(draft *d, int64_t group, int64_t query_tile, int64_t key_ti
 static void add_queries(draft *d, int64_t group, int64_t query_tile, int64_t sharer)
 {
     const spk_problem *p = d->p;
-    const backward_span span = spk_cuda_backward_span(p, query_tile * d->query_rows, (query_tile + 1) * d->query_rows);
+    const int query = (int)query_tile * d->query_rows;
+    const attention_rows_seen seen = attention_rows_seen_of(&d->task, query, query + d->query_rows);
     if (p->pattern == NULL) {
         for (int64_t key_tile = 0; key_tile < d->key_tiles; key_tile++)
-            add_step(d, group, query_tile, key_tile, &span, sharer, 0);
+            add_step(d, group, query_tile, key_tile, &seen, sharer, 0);
         return;
     }
     const int64_t own_head = d->head_of[group], item = own_head / d->own_heads, head = own_head % d->own_heads,
@@ -89,7 +92,7 @@ static void add_queries(draft *d, int64_t group, int64_t query_tile, int64_t sha
         for (int64_t i = 0; i < width; i++) {
             const int64_t key_tile = p->pattern->index.columns[at] * width + i;
             if (key_tile < d->key_tiles)
-                add_step(d, group, query_tile, key_tile, &span, sharer, at);
+                add_step(d, group, query_tile, key_tile, &seen, sharer, at);
         }
 }
 
@@ -139,20 +142,20 @@ static two_pass_tile describe(const draft *d, int64_t tile)
                            .first = (int)(query_head * up(d->p->m, TWO_PASS_ROWS))};
 }
 
-/* Tiles of a section, of which all have about as many. */
-static int64_t section_tiles(const draft *d, int workers)
+int64_t spk_cuda_attention_backward_section(const spk_problem *p, const two_pass_cut *cut)
 {
-    const double bytes = d->by_queries ? (double)d->p->n * (double)(d->p->k + d->p->depth_v) * 2 / (double)d->sharing
-                                       : (double)d->p->m * (double)(d->p->k + d->p->depth_v) * 2 * (double)d->sharing;
-    const int64_t all = d->own_heads * d->p->batch, fit = (int64_t)(SECTION_BYTES / bytes),
-                  even = up(EVEN_TILES * (int64_t)workers, d->own_tiles), least = fit > even ? fit : even, heads = least < 1 ? 1 : least,
-                  sections = all > heads ? all / heads : 1;
-    return up(all, sections) * d->own_tiles;
+    const double sharing = (double)spk_attention_sharing(p), walked = cut->by_queries ? (double)p->n / sharing : (double)p->m * sharing,
+                 bytes = walked * (double)(p->k + p->depth_v) * 2;
+    const int64_t heads = spk_operand_heads(&p->operand[cut->by_queries ? ATTENTION_Q : ATTENTION_K]) * p->batch,
+                  tiles = up(cut->by_queries ? p->m : p->n, cut->own_rows);
+    const int64_t fit = (int64_t)(SECTION_BYTES / bytes), even = up(EVEN_TILES * (int64_t)cut->workers, tiles),
+                  most = fit > even ? fit : even, sections = heads > most && most > 0 ? heads / most : 1;
+    return up(heads, sections) * tiles;
 }
 
-static spk_status sort_tiles(const spk_mem *mem, const draft *d, int workers, two_pass_tile *tiles)
+static spk_status sort_tiles(const spk_mem *mem, const draft *d, int64_t section, two_pass_tile *tiles)
 {
-    const int64_t all = d->own_heads * d->p->batch * d->own_tiles, section = section_tiles(d, workers);
+    const int64_t all = d->own_heads * d->p->batch * d->own_tiles;
     int *lengths = NULL, *order = NULL;
     spk_status status = spk_alloc(mem, (size_t)all, sizeof *lengths, &lengths);
     if (status == SPK_OK)
@@ -172,14 +175,14 @@ static spk_status sort_tiles(const spk_mem *mem, const draft *d, int workers, tw
     return status;
 }
 
-static spk_status upload(spk_device *device, const draft *d, int workers, two_pass_lists *lists)
+static spk_status upload(spk_device *device, const draft *d, int64_t section, two_pass_lists *lists)
 {
     const int64_t tiles = d->own_heads * d->p->batch * d->own_tiles;
     const size_t tile_bytes = (size_t)tiles * sizeof(two_pass_tile),
                  step_bytes = (size_t)d->begins[d->groups * d->own_tiles] * sizeof(two_pass_step);
     two_pass_tile *sorted = NULL;
     SPK_TRY(spk_alloc(&device->mem, (size_t)tiles, sizeof *sorted, &sorted));
-    spk_status status = sort_tiles(&device->mem, d, workers, sorted);
+    spk_status status = sort_tiles(&device->mem, d, section, sorted);
     if (status == SPK_OK)
         status = device->backend->allocate(device, tile_bytes + step_bytes, &lists->memory);
     if (status == SPK_OK)
@@ -193,29 +196,29 @@ static spk_status upload(spk_device *device, const draft *d, int workers, two_pa
     return status;
 }
 
-spk_status spk_cuda_attention_backward_lists(spk_device *device, const spk_problem *p, bool by_queries, int own_rows, int workers,
-                                             two_pass_lists *lists)
+spk_status spk_cuda_attention_backward_lists(spk_device *device, const spk_problem *p, const two_pass_cut *cut, two_pass_lists *lists)
 {
     const spk_mem *mem = &device->mem;
     draft d = {.p = p,
-               .by_queries = by_queries,
-               .query_rows = by_queries ? own_rows : TWO_PASS_ROWS,
-               .key_rows = by_queries ? TWO_PASS_ROWS : own_rows,
+               .task = spk_cuda_attention_task(p, NULL),
+               .by_queries = cut->by_queries,
+               .query_rows = cut->by_queries ? cut->own_rows : TWO_PASS_ROWS,
+               .key_rows = cut->by_queries ? TWO_PASS_ROWS : cut->own_rows,
                .heads = spk_operand_heads(&p->operand[ATTENTION_Q]),
                .heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]),
                .sharing = spk_attention_sharing(p)};
     d.query_tiles = up(p->m, d.query_rows);
     d.key_tiles = up(p->n, d.key_rows);
-    d.own_heads = by_queries ? d.heads : d.heads_kv;
-    d.own_tiles = by_queries ? d.query_tiles : d.key_tiles;
+    d.own_heads = d.by_queries ? d.heads : d.heads_kv;
+    d.own_tiles = d.by_queries ? d.query_tiles : d.key_tiles;
     spk_status status = d.own_tiles * d.own_heads * p->batch > INT_MAX / 4
                             ? spk_fail(SPK_ERR_UNSUPPORTED, "%lld tiles of %d rows: the limit is 2^29",
-                                       (long long)(d.own_tiles * d.own_heads * p->batch), own_rows)
+                                       (long long)(d.own_tiles * d.own_heads * p->batch), cut->own_rows)
                             : find_groups(mem, &d);
     if (status == SPK_OK)
         status = find_steps(mem, &d);
     if (status == SPK_OK)
-        status = upload(device, &d, workers, lists);
+        status = upload(device, &d, spk_cuda_attention_backward_section(p, cut), lists);
     spk_free(mem, d.group_of);
     spk_free(mem, d.head_of);
     spk_free(mem, d.begins);

@@ -19,6 +19,7 @@ static const double EVEN_TILES = 1.9; /* a worker, at least: with one, or one an
 
 typedef struct draft {
     const spk_problem *p;
+    attention_task task; /* without arguments */
     int rows, keys, workers;
     bool tiled;                                               /* blocks may have bits: which ones the device knows */
     int64_t key_tiles, query_tiles, heads_kv, sharing, tiles; /* tiles: of keys, of all heads and items */
@@ -40,11 +41,11 @@ static int64_t up(int64_t a, int64_t b)
 /* The step of a tile of keys with a tile of queries of a head among those that share the keys, if there is one. */
 static bool step_of(const draft *d, int64_t key_tile, int64_t query_tile, int64_t sharer, attention_backward_step *step)
 {
-    const backward_span span = spk_cuda_backward_span(d->p, query_tile * d->rows, (query_tile + 1) * d->rows);
-    bool all = false;
-    if (!spk_cuda_backward_sees(d->p, &span, key_tile * d->keys, (key_tile + 1) * d->keys, &all))
+    const int query = (int)query_tile * d->rows, key = (int)key_tile * d->keys;
+    const attention_rows_seen seen = attention_rows_seen_of(&d->task, query, query + d->rows);
+    if (!attention_rows_see(&d->task, &seen, key, key + d->keys))
         return false;
-    const int hidden = all ? 0 : ATTENTION_BACKWARD_HIDDEN;
+    const int hidden = attention_rows_see_all(&d->task, &seen, key, key + d->keys) ? 0 : ATTENTION_BACKWARD_HIDDEN;
     *step = (attention_backward_step){.tile = (int)query_tile | hidden, .head = (int)sharer};
     return true;
 }
@@ -378,7 +379,8 @@ spk_status spk_cuda_attention_backward_order(spk_device *device, const spk_probl
                                              backward_order *order)
 {
     const spk_mem *mem = &device->mem;
-    draft d = {.p = p, .rows = rows, .keys = keys, .workers = workers, .tiled = p->lists.tiles > 0};
+    draft d = {
+        .p = p, .task = spk_cuda_attention_task(p, NULL), .rows = rows, .keys = keys, .workers = workers, .tiled = p->lists.tiles > 0};
     d.key_tiles = up(p->n, keys);
     d.query_tiles = up(p->m, rows);
     d.heads_kv = spk_operand_heads(&p->operand[ATTENTION_K]);

@@ -1,0 +1,23 @@
+/* Device programs that tests run on the host. */
+#include "device_on_host.hpp"
+
+#define INDEX int
+#include "backend/cuda/helpers/attention_steps.cu"
+#include "backend/cuda/helpers/check_indices.cu"
+
+#include "programs_on_host.h"
+
+#define RUN(name)                                            \
+    if (strcmp(entry, #name) == 0) {                         \
+        on_host::launch(name, parameters[0], grid, threads); \
+        return;                                              \
+    }
+
+void run_on_host(const char *entry, void **parameters, unsigned grid, unsigned threads)
+{
+    RUN(check_indices)
+    RUN(settle_indices)
+    RUN(mark_seen_blocks)
+    RUN(list_seen_steps)
+    RUN(sort_seen_tiles)
+}

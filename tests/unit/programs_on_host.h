@@ -1,0 +1,11 @@
+/* Does the work of some device programs, as a launch would; others do nothing. One thread at a time. */
+#ifndef PROGRAMS_ON_HOST_H
+#define PROGRAMS_ON_HOST_H
+
+#ifdef __cplusplus
+extern "C"
+#endif
+    void
+    run_on_host(const char *entry, void **parameters, unsigned grid, unsigned threads);
+
+#endif
