@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Gradients of attention on an NVIDIA GPU beside FlashAttention-4, deterministic and not, cuDNN (PyTorch's scaled_dot_product_attention) and FlexAttention, in alternated rounds of one process.
+"""Gradients of attention on an NVIDIA GPU beside FlashAttention-4, deterministic and not, cuDNN (PyTorch's scaled_dot_product_attention), cuDNN's block-sparse attention and FlexAttention, in alternated
+rounds of one process.
 
-    bench/attention_backward_gpu.py --library build/release/libsparsek.so --out FILE [--peers fa4_ordered,fa4,cudnn,flex] [--device cuda:0] [--rounds 15] [--limit-s 300]
+    bench/attention_backward_gpu.py --library build/release/libsparsek.so --out FILE [--peers fa4_ordered,fa4,cudnn,bsa,flex] [--device cuda:0] [--rounds 15] [--limit-s 300]
                                     [--peer-s 90] [--flex-cases NAME ...] [--tune] [--row NAME] [--choice TEXT] [--repeats 20] [--only WORD ...]
 
-All get the same numbers, bf16, and O and LSE of a forward pass that is not timed. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts ten products' flops for each pair that the mask
-keeps. Errors are of one head, beside f32. Cases, files and options are as in bench/attention_gpu.py.
+All get the same numbers, bf16, and O and LSE of a forward pass that is not timed. A ratio is a peer's time over ours, the median over the rounds; TFLOP/s counts the flops of five products for each pair that the
+mask keeps. Errors are of one head, beside f32. Cases, files and options are as in bench/attention_gpu.py.
 """
 import ctypes as C
 import itertools
@@ -30,6 +31,10 @@ CASES += [case("full-s1024-d128", 48, 1024, 128, batch=4), case("causal-s1024-d1
           case("b64-top32-s16384-d128", 16, 16384, 128, block=64, kept=32, lists=16), case("b64-top64-s32768-d128", 12, 32768, 128, block=64, kept=64, lists=12),
           case("b64-top64-s109632-d128", 7, 109632, 128, block=64, kept=64, lists=7), case("b128-top16-s16384-d128", 24, 16384, 128, block=128, kept=16, lists=24),
           case("b128-top16-s32768-d128", 16, 32768, 128, block=128, kept=16, lists=16),
+          *(case(f"b64-top64-{drawn}-s40960-d128", 16, 40960, 128, block=64, kept=64, lists=16, drawn=drawn) for drawn in ("shared", "hubs")),
+          case("causal-gqa-s2048-d128", 32, 2048, 128, heads_kv=4, batch=8, causal=1), case("causal-gqa-s1024-d128", 40, 1024, 128, heads_kv=8, batch=16, causal=1),
+          case("full-s3000-d96", 16, 3000, 96, batch=2), case("causal-s3000-d96", 16, 3000, 96, batch=2, causal=1),
+          *(case(f"causal-s{s}-d192-128", 16, s, 192, causal=1, depth_v=128) for s in (2048, 4096, 8192, 16384)),
           case("full-s4096-d256", 16, 4096, 256), *(case(f"causal-s{s}-d256", 16, s, 256, causal=1) for s in (2048, 4096, 8192, 16384)),
           case("window1024-s16384-d128", 16, 16384, 128, causal=1, window=1024)]
 FLEX_CASES = ("full-s4096-d128", "b128-13-s16384-d128", "b64-13-s16384-d128")
@@ -99,7 +104,7 @@ def in_turn(call, launches):
 class Ours:
     def __init__(self, library, c, pattern, arrays, options):
         operation = library.operations["attention_backward"]
-        given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+        given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "depth_v", "causal")}
         problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], assume_finite=1, **given)
         chosen = options.choice.encode() if options.choice else None
         tune = sized(TuneOptions, tuning=NOW_EACH, effort=0 if options.tune or chosen else ESTIMATE, choice=chosen, only=options.row.encode() if options.row else None)
@@ -121,11 +126,11 @@ class Ours:
 def forward(library, c, pattern, q, k, v):
     """O and LSE by our own forward pass."""
     operation = library.operations["attention"]
-    given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "causal")}
+    given = {name: c[name] for name in ("batch", "heads", "heads_kv", "queries", "keys", "depth", "depth_v", "causal")}
     problem = operation.problem(dtype=BF16, diagonal=TOP_LEFT, window_left=c["window"], mask_heads=c["lists"], want_lse=1, assume_finite=1, **given)
     options, plan = sized(TuneOptions, effort=ESTIMATE), C.c_void_p()
     library.check(library.lib.spk_plan_create(library.context, pattern, problem, C.byref(options), C.byref(plan)))
-    o, lse = torch.empty_like(q), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
+    o, lse = torch.empty(*q.shape[:-1], c["depth_v"], dtype=q.dtype, device=q.device), torch.empty(q.shape[:-1], dtype=torch.float32, device=q.device)
     workspace = torch.empty(library.workspace_bytes(plan) + 256, dtype=torch.uint8, device=q.device)
     library.run(plan, operation.args(q=q.data_ptr(), k=k.data_ptr(), v=v.data_ptr(), o=o.data_ptr(), lse=lse.data_ptr(), scale=c["depth"] ** -0.5,
                                      workspace=(workspace.data_ptr() + 255) // 256 * 256, workspace_bytes=library.workspace_bytes(plan)), torch.cuda.current_stream().cuda_stream)
@@ -136,12 +141,12 @@ def forward(library, c, pattern, q, k, v):
 
 def measured(library, c, device, options):
     generator = torch.Generator(device).manual_seed(1)
-    q, k, v, grad_o = (torch.randn(c["batch"], heads, rows, c["depth"], generator=generator, device=device).bfloat16()
-                       for heads, rows in ((c["heads"], c["queries"]), (c["heads_kv"], c["keys"]), (c["heads_kv"], c["keys"]), (c["heads"], c["queries"])))
+    shapes = [(c["heads"], c["queries"], c["depth"]), (c["heads_kv"], c["keys"], c["depth"]), (c["heads_kv"], c["keys"], c["depth_v"]), (c["heads"], c["queries"], c["depth_v"])]
+    q, k, v, grad_o = (torch.randn(c["batch"], *shape, generator=generator, device=device).bfloat16() for shape in shapes)
     lists = mask_lists(c) if c["block"] else None
     pattern = make_pattern(library, c, lists) if lists else None
     o, lse = forward(library, c, pattern, q, k, v)
-    flops = 10 * kept_pairs(c, lists) * c["depth"]
+    flops = (6 * c["depth"] + 4 * c["depth_v"]) * kept_pairs(c, lists)
     launches = max(1, min(10, int(1e12 / flops)))
     graphs, failed, ours = {}, {}, None
     for name in options.peers:

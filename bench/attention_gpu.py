@@ -34,10 +34,13 @@ from race.library import I64, NOW_EACH, DeferredIndices, DeviceIndices, Indices,
 BF16, TOP_LEFT, ESTIMATE, I32, DEVICE = 4, 1, 1, 0, 1
 
 
-def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False, page=0, documents=(), deferred=False):
+def case(name, heads, queries, depth, heads_kv=None, batch=1, keys=None, causal=0, window=0, block=0, kept=0, lists=0, spread=False, page=0, documents=(), deferred=False, depth_v=None,
+         drawn="even"):
     """kept: blocks of a block row. spread: some rows have several times as many as others. page: ours finds K and V by a table of pages of so many rows; others do not. documents: the
-    lengths of packed sequences. deferred: the mask's lists are on the device only, new at every step."""
-    return dict(name=name, batch=batch, heads=heads, heads_kv=heads_kv or heads, queries=queries, keys=keys or queries, depth=depth, causal=causal, window=window, block=block,
+    lengths of packed sequences. deferred: the mask's lists are on the device only, new at every step. drawn: "even": any columns; "shared": a row has three of four of the columns of the
+    row before, as neighbouring cubes of a video do; "hubs": a column is the likelier the lower a rank it has, by a power law."""
+    given = {} if drawn == "even" else {"drawn": drawn}
+    return dict(given, depth_v=depth_v or depth, name=name, batch=batch, heads=heads, heads_kv=heads_kv or heads, queries=queries, keys=keys or queries, depth=depth, causal=causal, window=window, block=block,
                 kept=kept, lists=lists, spread=spread, page=page, documents=list(documents), deferred=deferred)
 
 
@@ -77,7 +80,27 @@ def mask_lists(c):
 
     def kept(row):
         return max(1, min(across, round(c["kept"] * 0.3 * (numbers.random() + 1e-3) ** -0.7))) if c["spread"] else c["kept"]
+    if c.get("drawn") == "shared":
+        return shared_lists(numbers, c["lists"], down, across, c["kept"])
+    if c.get("drawn") == "hubs":
+        return [hub_list(numbers, across, c["kept"]) for _ in range(c["lists"] * down)]
     return [sorted(numbers.sample(range(across), kept(row))) for row in range(c["lists"] * down)]
+
+
+def shared_lists(numbers, lists, down, across, kept):
+    """Each row keeps three of four of the columns of the row before in its list."""
+    made = []
+    for row in range(lists * down):
+        stay = numbers.sample(made[-1], kept * 3 // 4) if row % down else []
+        others = numbers.sample(sorted(set(range(across)) - set(stay)), kept - len(stay))
+        made.append(sorted([*stay, *others]))
+    return made
+
+
+def hub_list(numbers, across, kept):
+    """So many columns, the likelier the lower their numbers: the smallest of exponential times whose rates fall with the number (Efraimidis and Spirakis)."""
+    times = [(numbers.expovariate(1) * (column + 1), column) for column in range(across)]
+    return sorted(column for _, column in sorted(times)[:kept])
 
 
 def make_deferred(library, c, lists):

@@ -127,10 +127,11 @@ def masks_table(chosen):
 
 def attention_what(r):
     """A case of bench/attention_gpu.py or bench/attention.py in words."""
-    words = ([r["dtype"]] if "dtype" in r else []) + [f"{r['queries']} x {r['keys']}" if r["queries"] != r["keys"] else str(r["queries"]), f"depth {r['depth']}",
+    words = ([r["dtype"]] if "dtype" in r else []) + [f"{r['queries']} x {r['keys']}" if r["queries"] != r["keys"] else str(r["queries"]), f"depth {r['depth']}" + (f" and {r['depth_v']}" if r.get("depth_v", r["depth"]) != r["depth"] else ""),
              f"{r['heads']}/{r['heads_kv']} heads" + (f", {r['batch']} items" if r["batch"] > 1 else "")]
     if r["block"]:
         words.append(f"blocks of {r['block']}, " + ("uneven rows" if r["spread"] else percent(r["kept"] * r["block"] / r["keys"])) +
+                     {"shared": ", three of four as the row before", "hubs": ", columns by a power law"}.get(r.get("drawn"), "") +
                      (", a list for each group of heads" if r["lists"] < r["heads"] else ""))
     return ", ".join(words + (["causal"] if r["causal"] else []) + ([f"window of {r['window']}"] if r["window"] else []))
 

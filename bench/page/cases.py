@@ -3,7 +3,7 @@ from page.results import digits, ours_of, ratio_over_ours
 from page.tables import traits
 
 ATTENTION_PEERS = {"cudnn": "cuDNN", "fa4": "FlashAttention-4", "flex": "FlexAttention", "pytorch": "PyTorch"}
-GRADIENT_PEERS = {"cudnn": "cuDNN", "fa4_ordered": "FlashAttention-4, fixed order", "fa4": "FlashAttention-4, any order", "flash": "PyTorch's FlashAttention-2", "flex": "FlexAttention"}
+GRADIENT_PEERS = {"cudnn": "cuDNN", "fa4_ordered": "FlashAttention-4, fixed order", "fa4": "FlashAttention-4, any order", "flash": "PyTorch's FlashAttention-2", "bsa": "cuDNN block-sparse", "flex": "FlexAttention"}
 DENSE_LIBRARIES = {"mkl_dense": "MKL", "openblas_dense": "OpenBLAS", "blis_dense": "BLIS", "onednn_dense": "oneDNN"}
 ATTENTION_GROUPS = ("Every key", "Causal", "A window", "Blocks of 128", "Blocks of 64", "One query (decoding)")
 
@@ -72,8 +72,9 @@ def attention_group(r):
 def attention_words(r):
     heads = f"{r['heads']}" if r["heads"] == r["heads_kv"] else f"{r['heads']}/{r['heads_kv']}"
     items = f", {r['batch']} items" if r["batch"] > 1 else ""
+    wide = f" and {r['depth_v']}" if r.get("depth_v", r["depth"]) != r["depth"] else ""
     mask = f", {'uneven' if r['spread'] else digits(100 * r['kept'] * r['block'] / r['keys']) + ' %'}" if r["block"] else ""
-    return f"{r['queries']} x {r['keys']}, {heads} heads of {r['depth']}{items}{mask}" + (f", window {r['window']}" if r["window"] else "") + (
+    return f"{r['queries']} x {r['keys']}, {heads} heads of {r['depth']}{wide}{items}{mask}" + (f", window {r['window']}" if r["window"] else "") + (
         f", pages of {r['page']}" if r.get("page") else "")
 
 

@@ -53,6 +53,16 @@ def cudnn(c, q, k, v, o, lse, grad_o, lists):
     return backward_of(out, inputs, grad_o)
 
 
+def bsa(c, q, k, v, o, lse, grad_o, lists):
+    from cudnn.block_sparse_attention import block_sparse_attention_backward
+    counts, indices = packed(c, lists, max(map(len, lists)), q.device)
+
+    def call():
+        made = block_sparse_attention_backward(grad_o, q, k, v, o, lse, indices, q2k_block_nums=counts, sparse_block_size=c["block"], softmax_scale=c["depth"] ** -0.5)
+        return made["dq_tensor"], made["dk_tensor"], made["dv_tensor"]
+    return call
+
+
 def flex(c, q, k, v, o, lse, grad_o, lists):
     from torch.nn.attention.flex_attention import BlockMask, flex_attention
     import torch._inductor.select_algorithm as select
@@ -66,13 +76,16 @@ def flex(c, q, k, v, o, lse, grad_o, lists):
     return backward_of(attend(*inputs, **options), inputs, grad_o)
 
 
-PEERS = {"fa4_ordered": flash(True), "fa4": flash(False), "cudnn": cudnn, "flex": flex}
+PEERS = {"fa4_ordered": flash(True), "fa4": flash(False), "cudnn": cudnn, "bsa": bsa, "flex": flex}
 
 
 def takes_part(name, c):
-    """FlashAttention-4 needs blocks of 128, and an order of its own for those with a fixed order; cuDNN takes no masks of blocks or windows through PyTorch."""
+    """FlashAttention-4 needs blocks of 128, and an order of its own for those with a fixed order; cuDNN takes no masks of blocks or windows through PyTorch, and its block-sparse attention
+    takes blocks of 64 and 128 at depth 128, where each head of Q has its own of K."""
     if name.startswith("fa4"):
         return c["block"] in (0, 128) and not (c["block"] and name == "fa4_ordered")
+    if name == "bsa":
+        return c["block"] in (64, 128) and c["depth"] == c["depth_v"] == 128 and c["heads"] == c["heads_kv"] and not c["causal"] and not c["window"]
     return name != "cudnn" or not (c["block"] or c["window"])
 
 

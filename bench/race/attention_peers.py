@@ -102,7 +102,7 @@ def version(name):
         except importlib.metadata.PackageNotFoundError as missing:
             return f"{missing.name} is not installed"
     return {"cudnn": f"PyTorch {torch.__version__}, cuDNN {torch.backends.cudnn.version()}", "fa4": installed("flash-attn-4", "nvidia-cutlass-dsl", "quack-kernels"),
-            "own": "this library without cudnn_attention", "flex": f"PyTorch {torch.__version__}, {installed('triton')}"}[name]
+            "bsa": installed("nvidia-cudnn-frontend", "nvidia-cutlass-dsl"), "own": "this library without cudnn_attention", "flex": f"PyTorch {torch.__version__}, {installed('triton')}"}[name]
 
 
 def kinds(c):
