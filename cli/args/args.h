@@ -93,10 +93,7 @@ bool args_read_cells(const char *text, args_cells *out);
 /* Index of text in "a|b|c" ('-' and '_' alike), or -1. */
 int args_choice(const char *choices, const char *text);
 
-/* "Did you mean ...?": the nearest of `count` names to text, or NULL where none is near. */
-const char *args_nearest(const char *text, const char *const *names, int count);
-
-/* Of "a|b|c"; valid until the next call. */
+/* "Did you mean ...?": spk_nearest() of "a|b|c"; valid until the next call. */
 const char *args_nearest_of(const char *text, const char *list);
 
 /* What another program's, or an older version's, word for a command means here; NULL: it is none. */

@@ -1,56 +1,10 @@
-/* What was meant: the nearest name by edits, and other programs' words for the same thing. */
+/* What was meant: the nearest name, and other programs' words for the same thing. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "cli/args/args.h"
 #include "type/names.h"
 #include "type/type.h"
-
-static int smallest(int a, int b, int c)
-{
-    int least = a < b ? a : b;
-    return least < c ? least : c;
-}
-
-static char lower(char c)
-{
-    return (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
-}
-
-/* Edits (insert, delete, replace, swap of neighbours) between two short words, of which capitals are none. */
-static int distance(const char *a, const char *b)
-{
-    enum { MOST = 32 };
-    int d[MOST + 1][MOST + 1], rows = (int)strlen(a), cols = (int)strlen(b);
-    if (rows > MOST || cols > MOST)
-        return MOST;
-    for (int i = 0; i <= rows; i++)
-        d[i][0] = i;
-    for (int j = 0; j <= cols; j++)
-        d[0][j] = j;
-    for (int i = 1; i <= rows; i++)
-        for (int j = 1; j <= cols; j++) {
-            d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (lower(a[i - 1]) != lower(b[j - 1])));
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]) && d[i - 2][j - 2] + 1 < d[i][j])
-                d[i][j] = d[i - 2][j - 2] + 1;
-        }
-    return d[rows][cols];
-}
-
-const char *args_nearest(const char *text, const char *const *names, int count)
-{
-    const char *best = NULL;
-    int length = (int)strlen(text), least = length / 4 + 2;
-    for (int i = 0; i < count; i++) {
-        /* what the name begins with counts as near: --assume for --assume-finite */
-        bool begins = length >= 3 && strncmp(names[i], text, (size_t)length) == 0;
-        int far = begins ? 1 : distance(text, names[i]);
-        if (far < least && far < (int)strlen(names[i])) {
-            least = far;
-            best = names[i];
-        }
-    }
-    return best;
-}
 
 /* The name that another word stands for, or NULL. */
 static const char *alias(const char *text, const char *const (*words)[2], int count)
@@ -79,7 +33,7 @@ const char *args_nearest_of(const char *text, const char *list)
             break;
         at += length + 1;
     }
-    return args_nearest(text, pointers, count);
+    return spk_nearest(text, pointers, count);
 }
 
 const char *args_other_command(const char *text)
@@ -96,7 +50,7 @@ const char *args_other_command(const char *text)
 const char *args_nearest_command(const char *text, const char *const *names, int count)
 {
     const char *meant = args_other_command(text);
-    return meant ? meant : args_nearest(text, names, count);
+    return meant ? meant : spk_nearest(text, names, count);
 }
 
 const char *args_nearest_key(const char *text, const char *const *names, int count)
@@ -106,14 +60,14 @@ const char *args_nearest_key(const char *text, const char *const *names, int cou
     for (int i = 0; meant && i < count; i++)
         if (strcmp(meant, names[i]) == 0)
             return meant;
-    return args_nearest(text, names, count);
+    return spk_nearest(text, names, count);
 }
 
 const char *args_nearest_dtype(const char *text)
 {
     char word[32] = ""; /* the table's words are in small letters */
     for (size_t i = 0; i < sizeof word - 1 && text[i]; i++)
-        word[i] = lower(text[i]);
+        word[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
     const spk_type *type = spk_type_meant(word);
     return type->name ? type->name : args_nearest_of(text, SPK_TYPES_OF_MATRICES);
 }
@@ -136,7 +90,7 @@ const char *args_nearest_pattern(const char *text)
         {"fem", "elasticity"}, {"zipf", "power-law"},
     };
     const char *names[ARGS_MOST_PATTERNS], *meant = alias(text, words, sizeof(words) / sizeof(*words));
-    return meant ? meant : args_nearest(text, names, args_patterns(names));
+    return meant ? meant : spk_nearest(text, names, args_patterns(names));
 }
 
 const char *args_nearest_kernel(const char *text)
@@ -148,5 +102,5 @@ const char *args_nearest_kernel(const char *text)
         if (spk_kernel_get_info(i, &info) == SPK_OK)
             names[count++] = info.name;
     }
-    return args_nearest(text, names, count);
+    return spk_nearest(text, names, count);
 }

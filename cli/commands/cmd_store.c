@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/c_locale.h"
+#include "base/nearest.h"
 #include "cli/args/command.h"
 #include "cli/base/table.h"
 #include "cli/base/term.h"
@@ -340,7 +341,7 @@ static int check_operands(const cli *app, const args *a)
     while (at < ACTIONS && strcmp(actions[at], a->operands[0]) != 0)
         at++;
     if (at == ACTIONS) {
-        const char *near = args_nearest(a->operands[0], actions, ACTIONS);
+        const char *near = spk_nearest(a->operands[0], actions, ACTIONS);
         return near ? cli_fail(app, EXIT_USAGE, "unknown action '%s'; did you mean '%s'?", a->operands[0], near)
                     : cli_fail(app, EXIT_USAGE, "unknown action '%s': path, list, export, import, merge, verify or clear", a->operands[0]);
     }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/c_locale.h"
+#include "base/nearest.h"
 #include "cli/base/text.h"
 #include "cli/io/messages.h"
 #include "cli/matrix/experts.h"
@@ -244,7 +245,7 @@ static int find_shape(const cli *app, const char *name)
         if (count < GEN_MASK_MOST)
             names[count++] = shape.name;
     }
-    const char *near = args_nearest(name, names, count);
+    const char *near = spk_nearest(name, names, count);
     cli_fail(app, EXIT_USAGE, "--shape: no mask is called '%s'%s%s%s", name, near ? "; did you mean " : " (see 'sparsek gen --help')",
              near ? near : "", near ? "?" : "");
     return -1;

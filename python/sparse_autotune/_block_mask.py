@@ -15,6 +15,7 @@ from . import _C, _flex, _mask_shapes
 from ._band import Side, band_of
 from ._bsr import _pair, in_line, indices_of, plain_numbers, tuples
 from ._mask_shapes import MOST_KEYS
+from ._nearest import hint, none_of
 from ._numbers import BOTTOM_RIGHT, CAUSAL, Diagonal
 from ._ops import is_compiling, is_recorded, is_tracing, transforming
 
@@ -250,11 +251,11 @@ class BlockMask:
         """
         known = _mask_shapes.SHAPES.get(shape) if isinstance(shape, str) else None
         if known is None:
-            raise ValueError(f"shape: must be one of {', '.join(_mask_shapes.SHAPES)}, not {shape!r}")
+            raise ValueError(none_of("shape", shape, _mask_shapes.SHAPES))
         sizes = _sizes(queries, queries if keys is None else keys, block)
         for name in words:
             if name not in known.parameters:
-                raise TypeError(f"{name}: shape {shape!r} takes {', '.join(known.parameters)}")
+                raise TypeError(f"{name}: shape {shape!r} takes {', '.join(known.parameters)}{hint(name, known.parameters)}")
         given = {}
         for name, parameter in known.parameters.items():
             if name in words:

@@ -14,6 +14,7 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack as 
 from torch.utils import _pytree
 
 from . import _files
+from ._nearest import none_of
 from ._types import DTYPES, FACTORS, FLOATS8, NOT_IN_NUMPY, listed, name_of
 from ._warnings import warn
 
@@ -474,7 +475,7 @@ def norms_of(blocks: Tensor, by: Norm = "l2") -> Tensor:
     are the same there.
     """
     if by not in _NORMS:
-        raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
+        raise ValueError(none_of("by", by, _NORMS))
     scale = _scale_of(blocks) if blocks.dtype is torch.float64 else 1.0  # no square of the others overflows in float64
     norms = torch.empty(blocks.shape[:-2], dtype=torch.float64, device=blocks.device)
     at_once = max(1, _ENTRIES_AT_ONCE // max(1, math.prod(blocks.shape[1:])))

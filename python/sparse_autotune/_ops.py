@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from . import _C  # noqa: F401  registers the operators
+from ._nearest import none_of
 from ._numbers import ACTIVATION_MASK, ACTIVATION_SHIFT, ACTIVATIONS, FACTOR, FINITE, RIGHT, TF32, TRANS, WANT_DENSE, WANT_VALUES
 
 PLAIN = TRANS | RIGHT | FINITE | TF32  # flags without activation
@@ -18,7 +19,7 @@ PLAIN = TRANS | RIGHT | FINITE | TF32  # flags without activation
 
 def check_activation(activation: Any) -> None:
     if activation not in tuple(ACTIVATIONS):
-        raise ValueError(f"activation: must be one of {', '.join(repr(a) for a in ACTIVATIONS)}, not {activation!r}")
+        raise ValueError(none_of("activation", activation, ACTIVATIONS))
 
 
 def named(error: RuntimeError, **names: str) -> RuntimeError:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypedDict
 
 from . import _C
+from ._nearest import hint, none_of
 from ._numbers import EFFORTS, TUNINGS, Effort, Tuning
 
 if TYPE_CHECKING:
@@ -52,9 +53,9 @@ _at_once_lock = threading.Lock()
 def _apply(options: Options) -> None:
     global _current
     if options.effort not in tuple(EFFORTS):
-        raise ValueError(f"effort: must be one of {', '.join(EFFORTS)}, not {options.effort!r}")
+        raise ValueError(none_of("effort", options.effort, EFFORTS))
     if options.tuning not in tuple(TUNINGS):
-        raise ValueError(f"tuning: must be one of {', '.join(TUNINGS)}, not {options.tuning!r}")
+        raise ValueError(none_of("tuning", options.tuning, TUNINGS))
     if options.warm not in (False, True):
         raise TypeError(f"warm: must be True or False, not {options.warm!r}")
     if not hasattr(options.budget_s, "__float__"):
@@ -94,7 +95,7 @@ def set_options(**changes: Unpack[Changes]) -> Options:
     names = {field.name for field in dataclasses.fields(Options)}
     for name in changes:
         if name not in names:
-            raise TypeError(f"set_options: unknown option {name!r}; there are {', '.join(sorted(names))}")
+            raise TypeError(f"set_options: unknown option {name!r}; there are {', '.join(sorted(names))}{hint(name, names)}")
     for name in ("only", "exclude", "choice"):
         if name in changes and changes[name] is None:  # type: ignore[literal-required]
             changes[name] = ""  # type: ignore[literal-required]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ._bsr import _NORMS, Norm, _blocked, _pair, check_density, check_numbers, norms_of
 from ._linear import SparseLinear, activation_of, check_here, check_model, check_replaced, linears, replace_data, replace_modules
+from ._nearest import none_of
 from ._pretrained import describe
 
 SCHEDULES: dict[str, Callable[[float], float]] = {
@@ -72,7 +73,7 @@ class BlockPruner:
         if schedule not in SCHEDULES if isinstance(schedule, str) else not callable(schedule):
             raise ValueError(f"schedule: must be a function or one of {', '.join(SCHEDULES)}, not {schedule!r}")
         if by not in tuple(_NORMS):
-            raise ValueError(f"by: must be one of {', '.join(map(repr, _NORMS))}, not {by!r}")
+            raise ValueError(none_of("by", by, _NORMS))
         self._optimizers = [] if optimizer is None else list(optimizer) if isinstance(optimizer, Iterable) else [optimizer]
         for one in self._optimizers:
             if not hasattr(one, "param_groups"):

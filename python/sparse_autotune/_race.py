@@ -18,6 +18,7 @@ from ._attention import _beside, attention, pattern_of_mask
 from ._band import Diagonal, Side, band_of
 from ._block_mask import BlockMask
 from ._bsr import BSR
+from ._nearest import hint
 from ._numbers import BOTTOM_RIGHT, CAUSAL
 from ._options import tuning_at_once
 from ._report import Report, measured_row
@@ -407,7 +408,7 @@ def _check_peers(peers: Any) -> tuple[str, ...]:
     chosen = (peers,) if isinstance(peers, str) else tuple(peers)
     for name in chosen:
         if name not in PEERS:
-            raise ValueError(f"peers: {name!r} is none of {', '.join(PEERS)}")
+            raise ValueError(f"peers: {name!r} is none of {', '.join(PEERS)}{hint(name, PEERS)}")
     return chosen
 
 

@@ -142,9 +142,22 @@ PyObject *arrays_of(const spk_mask *mask, PyObject *make)
                          static_cast<long long>(desc.tiles));
 }
 
+/* Python's word for a member of spk_generate, where a message gives its value. */
+void rename(std::string &text, const std::string &member, const char *word)
+{
+    const std::string given = member + " = ";
+    const size_t at = (" " + text).find(" " + given);
+    if (at != std::string::npos)
+        text.replace(at, member.size(), word);
+}
+
 PyObject *fail(spk_status status)
 {
-    PyErr_SetString(status == SPK_ERR_OUT_OF_MEMORY ? PyExc_MemoryError : PyExc_ValueError, spk_last_error(nullptr));
+    std::string text = spk_last_error(nullptr);
+    rename(text, "rows", "queries");
+    rename(text, "cols", "keys");
+    rename(text, "lists", "heads");
+    PyErr_SetString(status == SPK_ERR_OUT_OF_MEMORY ? PyExc_MemoryError : PyExc_ValueError, text.c_str());
     return nullptr;
 }
 

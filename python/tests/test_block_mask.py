@@ -288,7 +288,8 @@ def test_picture():
         (lambda: sa.BlockMask.strided(10, 3, 0), "local: must be 1 or more"),
         (lambda: sa.BlockMask.video(0, 3, 3, (1, 1, 1)), "frames: must be 1 or more"),
         (lambda: sa.BlockMask.video(2, 3, 3, (1, 1)), "window: must be"),
-        (lambda: sa.BlockMask.shaped("round", 9), "shape: must be one of causal, window, .*, not 'round'"),
+        (lambda: sa.BlockMask.shaped("round", 9), "shape: must be one of 'causal', 'window', .*, not 'round'$"),
+        (lambda: sa.BlockMask.shaped("casual", 9), r"not 'casual'; did you mean 'causal'\?"),
         (lambda: sa.BlockMask.shaped("window", 9, window=0), "window: must be 1 or more"),
         (lambda: sa.BlockMask.shaped("window", 9, window=1 << 41), "window: must be 1099511627776 or less, not 2199023255552"),
         (lambda: sa.BlockMask.shaped("window", 9, window=1 << 70), "window: must be 1099511627776 or less"),
@@ -298,7 +299,7 @@ def test_picture():
         (lambda: sa.BlockMask.prefix(9, 3, keys=1 << 70, diagonal="top_left"), "keys: must be 1099511627776 or less"),
         (lambda: sa.BlockMask.shaped("random", 9, density=2), "density: must be from 0 to 1"),
         (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3)), "cells: must be 3 whole numbers"),
-        (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3, 3)), "rows = 9, cols = 9: of 3 frames of 3 x 3 both are 27"),
+        (lambda: sa.BlockMask.shaped("video", 9, cells=(3, 3, 3)), "cells = 3 x 3 x 3: are 27 queries and as many keys, but queries = 9, keys = 9"),
         (lambda: sa.BlockMask.shaped("documents", 9, lengths=[4, 4]), "lengths: their sum is 8, but there are 9 keys"),
         (lambda: sa.BlockMask.from_scores(torch.randn(3, 4), 0, 16), "top_k: must be 1 or more"),
         (lambda: sa.BlockMask.from_scores(torch.randn(4), 1, 16), "scores: must be"),
@@ -314,7 +315,9 @@ def test_wrong_words(make, said):
 
 def test_words_of_a_shape():
     """As of a function: those it does not know, and those that are missing."""
-    with pytest.raises(TypeError, match="sinks: shape 'causal' takes heads, all_keys, top_left"):
+    with pytest.raises(TypeError, match="head: shape 'causal' takes heads, all_keys, top_left; did you mean 'heads'\\?"):
+        sa.BlockMask.shaped("causal", 9, head=3)
+    with pytest.raises(TypeError, match="sinks: shape 'causal' takes heads, all_keys, top_left$"):
         sa.BlockMask.shaped("causal", 9, sinks=3)
     with pytest.raises(TypeError, match="prefix: shape 'prefix' needs it: so many of the first keys"):
         sa.BlockMask.shaped("prefix", 9)

@@ -1,5 +1,6 @@
 """Nothing reaches the library that could crash it: errors name the argument."""
 
+import dataclasses
 import json
 import warnings
 
@@ -232,12 +233,20 @@ def test_options():
     for wrong in ({"effort": "huge"}, {"tuning": "guess"}, {"budget_s": -1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             sa.set_options(**wrong)
+    with pytest.raises(ValueError, match=r"tuning: must be one of .*, not 'in-place'; did you mean 'in_place'\?"):
+        sa.set_options(tuning="in-place")
+    with pytest.raises(TypeError, match=r"unknown option 'tunning'; there are .*; did you mean 'tuning'\?"):
+        sa.set_options(tunning="now")
     with pytest.raises(TypeError, match="nonsense"):
         sa.set_options(nonsense=1)
     a = random_bsr(64, 64, 16)
     sa.set_options(effort="measure", tuning="ahead_each")
     with pytest.raises(RuntimeError, match="class"):
         a @ torch.randn(64, 8)
+    before = sa.set_options(choice="reference_smpm")
+    with pytest.raises(RuntimeError, match=r'no kernel "reference_smpm"; did you mean "reference_spmm"\?'):
+        a @ torch.randn(64, 8)
+    sa.set_options(**dataclasses.asdict(before))
     sa.set_options(tuning="now", budget_s=0.05)
     with sa.no_tuning():
         close(a @ torch.eye(64), a.to_dense())

@@ -15,8 +15,11 @@ static spk_status check_names(const char *field, const char *list)
             return spk_fail(SPK_ERR_ARGUMENT, "%s = \"%s\": a kernel's name has at most %zu letters", field, list, sizeof text - 1);
         memcpy(text, name, length);
         text[length] = '\0';
-        if (length > 0 && spk_kernel_by_name(text) == NULL)
-            return spk_fail(SPK_ERR_ARGUMENT, "%s = \"%s\": there is no kernel \"%s\"", field, list, text);
+        if (length > 0 && spk_kernel_by_name(text) == NULL) {
+            const spk_kernel *table = NULL;
+            const int count = spk_kernels(&table);
+            return spk_no_such_kernel(table, count, (spk_operation)0, field, list, text);
+        }
         name += length + (name[length] == ',');
     }
     return SPK_OK;

@@ -178,8 +178,9 @@ static spk_status check_video(spk_generate *o)
     const int64_t tokens = o->cells_x * o->cells_y * o->cells_z;
     if (o->rows != tokens || o->cols != tokens)
         return spk_fail(SPK_ERR_ARGUMENT,
-                        "rows = %" PRId64 ", cols = %" PRId64 ": of %" PRId64 " frames of %" PRId64 " x %" PRId64 " both are %" PRId64,
-                        o->rows, o->cols, o->cells_x, o->cells_y, o->cells_z, tokens);
+                        "cells = %" PRId64 " x %" PRId64 " x %" PRId64 ": are %" PRId64 " queries and as many keys, but rows = %" PRId64
+                        ", cols = %" PRId64,
+                        o->cells_x, o->cells_y, o->cells_z, tokens, o->rows, o->cols);
     SPK_TRY(take_width("window_x", &o->window_x, o->cells_x));
     SPK_TRY(take_width("window_y", &o->window_y, o->cells_y));
     return take_width("window_z", &o->window_z, o->cells_z);

@@ -1,6 +1,7 @@
 /* The table of kernels: every backend's .def file, one row each. */
 #include <string.h>
 
+#include "base/nearest.h"
 #include "registry/registry.h"
 
 #define SPK_KERNEL(operation, name, ...) SPK_KERNEL_DECLARE(name)
@@ -35,4 +36,20 @@ const spk_kernel *spk_kernel_by_name(const char *name)
         if (strcmp(table[i].name, name) == 0)
             return &table[i];
     return NULL;
+}
+
+spk_status spk_no_such_kernel(const spk_kernel *rows, int count, spk_operation operation, const char *option, const char *text,
+                              const char *name)
+{
+    enum { MOST = 256 };
+    const char *names[MOST];
+    int found = 0;
+    for (int others = 0; others < 2; others++) /* of equally near names spk_nearest() takes the first */
+        for (int i = 0; i < count && found < MOST; i++)
+            if ((rows[i].operation == operation) != others)
+                names[found++] = rows[i].name;
+    const char *near = spk_nearest(name, names, found);
+    return near != NULL
+               ? spk_fail(SPK_ERR_ARGUMENT, "%s = \"%s\": there is no kernel \"%s\"; did you mean \"%s\"?", option, text, name, near)
+               : spk_fail(SPK_ERR_ARGUMENT, "%s = \"%s\": there is no kernel \"%s\"", option, text, name);
 }

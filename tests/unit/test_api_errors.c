@@ -283,6 +283,10 @@ static void wrong_options(void **state)
     REFUSE(only, "spmm_f32_avx9", SPK_ERR_ARGUMENT, "there is no kernel \"spmm_f32_avx9\"");
     REFUSE(exclude, "reference_spmm,nonsense", SPK_ERR_ARGUMENT, "there is no kernel \"nonsense\"");
     REFUSE(choice, "nonsense MR=4", SPK_ERR_ARGUMENT, "nonsense");
+    REFUSE(only, "reference_attn", SPK_ERR_ARGUMENT, "\"reference_attn\"; did you mean \"reference_attention\"?");
+    REFUSE(exclude, "refrence_spmm", SPK_ERR_ARGUMENT, "did you mean \"reference_spmm\"?");
+    REFUSE(choice, "reference", SPK_ERR_ARGUMENT, "did you mean \"reference_spmm\"?"); /* of the operation */
+    REFUSE(choice, "spmm_portabel NV=4", SPK_ERR_ARGUMENT, "did you mean \"spmm_portable\"?");
     REFUSE(choice, "spmm_portable NV=99", SPK_ERR_ARGUMENT, "NV");
     REFUSE(tuning, SPK_TUNING_AHEAD_EACH, SPK_ERR_UNKNOWN_CLASS, "");
 #undef REFUSE

@@ -377,8 +377,8 @@ static void refuses_what_is_wrong(void **state)
     REFUSE("block_rows = 0, block_cols = 16: must be in 1 .. 256", bad.block_rows = 0);
     REFUSE("rows = -1, cols = 64: must be at least 0", bad.rows = -1);
     REFUSE("cells = 0 x 0 x 0: each from 1, the first two together to 1073741824", bad.mask = SPK_MASK_VIDEO);
-    REFUSE("rows = 64, cols = 64: of 2 frames of 3 x 4 both are 24", bad.mask = SPK_MASK_VIDEO, bad.cells_x = 2, bad.cells_y = 3,
-           bad.cells_z = 4);
+    REFUSE("cells = 2 x 3 x 4: are 24 queries and as many keys, but rows = 64, cols = 64", bad.mask = SPK_MASK_VIDEO, bad.cells_x = 2,
+           bad.cells_y = 3, bad.cells_z = 4);
 }
 
 /* What must be given has no default: C says so, too, where the least number is not 0. */

@@ -50,8 +50,11 @@ spk_status spk_choice_parse(const spk_tuner *tuner, const spk_problem *problem, 
     size_t length = strcspn(text, " ");
     snprintf(name, sizeof name, "%.*s", length < sizeof name ? (int)length : (int)sizeof name - 1, text);
     const spk_kernel *found = spk_tuner_kernel(tuner, name);
-    if (found == NULL)
-        return spk_fail(SPK_ERR_ARGUMENT, "choice = \"%s\": there is no kernel \"%s\"", text, name);
+    if (found == NULL) {
+        int count = 0;
+        const spk_kernel *table = spk_tuner_table(tuner, &count);
+        return spk_no_such_kernel(table, count, problem->op->id, "choice", text, name);
+    }
     SPK_TRY(spk_params_parse(found, text + length, params));
     if (!spk_serial_is_named(text + length))
         spk_fit_threads(tuner, problem, found, params);
