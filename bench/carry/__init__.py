@@ -100,7 +100,7 @@ def add_options(parser):
     parser.add_argument("new", metavar="NEW", nargs="?", default=str(ROOT), help="likewise (default: this tree)")
     parser.add_argument("--renamed", action="append", default=[], metavar="OLD_NAME=NEW_NAME", help="a row that has another name in NEW")
     parser.add_argument("--dry-run", "--check", action="store_true", help="tell what would be carried, and write nothing")
-    parser.add_argument("--compile", action="store_true", help="programs whose text differs are compiled with NVRTC, and the same where the cubins are")
+    parser.add_argument("--compile", action="store_true", help="programs whose text differs are compiled with NVRTC, and are the same where the PTX is")
     parser.add_argument("--jobs", type=int, default=2, metavar="N")
     parser.add_argument("--results", type=pathlib.Path, default=ROOT / "bench" / "results")
 

@@ -85,8 +85,9 @@ def main():
                 failed = True
     for header in headers:
         if compiled[header.relative_to(ROOT)] == 0:
-            print(f"{header.relative_to(ROOT)} compiles for no instance")
-            failed = True
+            for_another = "ISA NEON" in header.read_text(encoding="utf-8") and not any(isa == "NEON" for isa, _, _ in compilers_here)
+            print(f"{header.relative_to(ROOT)} {'is not compiled' if for_another else 'compiles for no instance'}")
+            failed |= not for_another
     if failed:
         sys.exit(1)
     print(f"templates: {len(headers)} headers compile alone, {compiled.total()} times")

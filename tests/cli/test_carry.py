@@ -225,7 +225,7 @@ class Carried(Trees):
         self.assertIn("program differs", text)
 
     def test_programs_that_are_compiled(self):
-        """With --compile the cubins decide where the words differ."""
+        """With --compile the PTX decides where the words differ."""
         new = self.tree("new", fake_wide_cu=PROGRAM.replace("TWO * 2", "2 * TWO").replace("width = 1", "width = 7"))
         for same in (True, False):
             compiled = lambda source, name, options: b"" if same or "-DW=0" in options else str(source).encode()  # noqa: B023, E731

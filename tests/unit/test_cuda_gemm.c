@@ -296,9 +296,9 @@ static void rows_say_what_they_are_for(void **unused)
         const char *choice, *why;
         spk_dtype dtype, compute;
         int64_t m, n, k;
-    } cases[] = {{"gemm_sm80_mma", "f16, bf16, and f32 with TF32", SPK_F32, SPK_F32, 64, 64, 64},
+    } cases[] = {{"gemm_sm80_mma", "it is for f16, bf16, tf32", SPK_F32, SPK_F32, 64, 64, 64},
                  {"gemm_sm80_dmma", "it is for f64", SPK_F32, SPK_F32, 64, 64, 64},
-                 {"gemm_cuda_simt", "sums in f32 or f64", SPK_F32, SPK_TF32, 64, 64, 64},
+                 {"gemm_cuda_simt", "it is for f32, f64, f16, bf16", SPK_F32, SPK_TF32, 64, 64, 64},
                  {"gemm_sm80_mma HEIGHT=128 WIDTH=64 TILE_K=32 STAGES=3 SPLIT=1", "a lower tile", SPK_F16, SPK_F32, 64, 64, 64},
                  {"gemm_sm80_mma HEIGHT=64 WIDTH=128 TILE_K=32 STAGES=3 SPLIT=1", "a narrower tile", SPK_F16, SPK_F32, 64, 64, 64},
                  {"gemm_sm80_mma HEIGHT=64 WIDTH=64 TILE_K=32 STAGES=3 SPLIT=2", "too short", SPK_F16, SPK_F32, 64, 64, 511},

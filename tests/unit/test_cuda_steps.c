@@ -17,7 +17,7 @@
 #include "base/rng.h"
 #include "cuda_double.h"
 #include "op/attention/attention.h"
-#include "programs_on_host.h"
+#include "on_host/programs.h"
 
 static void good(spk_status status, const char *call)
 {

@@ -1,6 +1,6 @@
 /* Does the work of some device programs, as a launch would; others do nothing. One thread at a time. */
-#ifndef PROGRAMS_ON_HOST_H
-#define PROGRAMS_ON_HOST_H
+#ifndef SPK_ON_HOST_PROGRAMS_H
+#define SPK_ON_HOST_PROGRAMS_H
 
 #ifdef __cplusplus
 extern "C"

@@ -1,14 +1,17 @@
 /* Runs device programs on the host, so that what they do is tested without a GPU: each thread of a block is a context of its own; they take
  * turns, and meet where they would on a GPU. For programs of ordinary loads and stores, atomics, shuffles, ballots and barriers. */
-#ifndef DEVICE_ON_HOST_HPP
-#define DEVICE_ON_HOST_HPP
+#ifndef SPK_ON_HOST_DEVICE_HPP
+#define SPK_ON_HOST_DEVICE_HPP
 
+#include <csetjmp>
 #include <ucontext.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 struct uint3 {
@@ -42,57 +45,84 @@ static uint3 threadIdx, blockIdx, blockDim, gridDim;
 
 namespace on_host {
 
-enum { LANES = 32, STACK_BYTES = 64 << 10 };
+enum { LANES = 32, STACK_BYTES = 64 << 10, MOST_BYTES = 32 };
 
 /* Where so many threads meet, each with a value that all of them then see. */
 struct meeting {
     unsigned wanted = 0, there = 0;
-    uint64_t round = 0, given[LANES] = {}, taken[LANES] = {};
+    uint64_t round = 0;
+    alignas(16) unsigned char given[LANES][MOST_BYTES] = {}, taken[LANES][MOST_BYTES] = {};
 };
 
+/* A thread begins by its context, and goes on by jumps, which leave the signal mask alone: that would be two calls of the system a turn. */
 struct thread {
     ucontext_t context;
+    jmp_buf stopped;
     unsigned number;
-    bool done;
+    bool begun, done;
 };
 
-static ucontext_t turns; /* who gives them */
+static jmp_buf turns; /* who gives them */
 static std::vector<thread> threads;
 static std::vector<char> stacks;
 static std::vector<meeting> warps;
 static meeting block;
 static thread *current;
-static void (*program)(const void *argument);
-static const void *argument;
+static void (*program)(void **arguments);
+static void **arguments;
 
-inline void meet(meeting &m, unsigned place, uint64_t value)
+template <typename... parameter, size_t... place> void call(void (*entry)(parameter...), void **from, std::index_sequence<place...>)
+{
+    entry(*static_cast<std::remove_const_t<parameter> *>(from[place])...);
+}
+
+inline void meet(meeting &m, unsigned place, const void *value, size_t bytes)
 {
     const uint64_t round = m.round;
-    m.given[place] = value;
+    memcpy(m.given[place], value, bytes);
     if (++m.there == m.wanted) {
         memcpy(m.taken, m.given, sizeof m.taken);
         m.there = 0;
         m.round++;
     }
     while (m.round == round) {
-        thread *own = current;
-        swapcontext(&own->context, &turns);
+        if (_setjmp(current->stopped) == 0)
+            _longjmp(turns, 1);
     }
 }
 
 /* What the warp's lanes give. */
-inline const uint64_t *exchange(uint64_t value)
+template <typename value> struct of_lanes {
+    value at[LANES];
+    value operator[](unsigned lane) const { return at[lane]; }
+};
+template <typename value> of_lanes<value> exchange(value own)
 {
+    static_assert(sizeof own <= MOST_BYTES, "");
     meeting &warp = warps[threadIdx.x / LANES];
-    meet(warp, threadIdx.x % LANES, value);
-    return warp.taken;
+    of_lanes<value> all;
+    meet(warp, threadIdx.x % LANES, &own, sizeof own);
+    for (int i = 0; i < LANES; i++)
+        memcpy(&all.at[i], warp.taken[i], sizeof own);
+    return all;
 }
 
 inline void begin()
 {
-    program(argument);
+    program(arguments);
     current->done = true;
-    swapcontext(&current->context, &turns);
+    _longjmp(turns, 1);
+}
+
+inline void take_turn(thread &t)
+{
+    const bool goes_on = t.begun;
+    t.begun = true;
+    if (_setjmp(turns) != 0)
+        return;
+    if (goes_on)
+        _longjmp(t.stopped, 1);
+    setcontext(&t.context);
 }
 
 /* A block of threads, whole warps of them. */
@@ -112,7 +142,7 @@ inline void run_block()
         t.context.uc_stack.ss_size = STACK_BYTES;
         t.context.uc_link = nullptr;
         t.number = i;
-        t.done = false;
+        t.begun = t.done = false;
         makecontext(&t.context, begin, 0);
     }
     for (bool some = true; some;) {
@@ -122,17 +152,18 @@ inline void run_block()
                 some = true;
                 current = &t;
                 threadIdx = {t.number, 0, 0};
-                swapcontext(&turns, &t.context);
+                take_turn(t);
             }
     }
 }
 
-template <typename task> void launch(void (*entry)(const task), const void *from, unsigned grid, unsigned block_threads)
+/* Of all blocks, one after the other. */
+template <typename... parameter> void launch(void (*entry)(parameter...), void **parameters, unsigned grid, unsigned block_threads)
 {
-    static void (*called)(const task);
+    static void (*called)(parameter...);
     called = entry;
-    program = [](const void *at) { called(*static_cast<const task *>(at)); };
-    argument = from;
+    program = [](void **from) { call(called, from, std::index_sequence_for<parameter...>()); };
+    arguments = parameters;
     gridDim = {grid, 1, 1};
     blockDim = {block_threads, 1, 1};
     for (unsigned i = 0; i < grid; i++) {
@@ -147,29 +178,29 @@ template <typename task> void launch(void (*entry)(const task), const void *from
 
 inline void __syncthreads()
 {
-    on_host::meet(on_host::block, 0, 0);
+    on_host::meet(on_host::block, 0, nullptr, 0);
 }
 inline unsigned __ballot_sync(unsigned, bool there)
 {
-    const uint64_t *all = on_host::exchange(there);
+    const auto all = on_host::exchange(there);
     unsigned lanes = 0;
     for (int i = 0; i < on_host::LANES; i++)
-        lanes |= (unsigned)all[i] << i;
+        lanes |= (unsigned)all[(unsigned)i] << i;
     return lanes;
 }
 template <typename number> number __shfl_sync(unsigned, number own, int lane)
 {
-    return (number)on_host::exchange((uint64_t)own)[lane % on_host::LANES];
+    return on_host::exchange(own)[(unsigned)lane % on_host::LANES];
 }
 template <typename number> number __shfl_xor_sync(unsigned, number own, int bits)
 {
     const unsigned lane = threadIdx.x % on_host::LANES;
-    return (number)on_host::exchange((uint64_t)own)[lane ^ (unsigned)bits];
+    return on_host::exchange(own)[lane ^ (unsigned)bits];
 }
 template <typename number> number __shfl_up_sync(unsigned, number own, int step)
 {
     const unsigned lane = threadIdx.x % on_host::LANES;
-    return (number)on_host::exchange((uint64_t)own)[lane >= (unsigned)step ? lane - (unsigned)step : lane];
+    return on_host::exchange(own)[lane >= (unsigned)step ? lane - (unsigned)step : lane];
 }
 inline int __popc(unsigned bits)
 {

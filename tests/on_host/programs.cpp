@@ -1,16 +1,16 @@
 /* Device programs that tests run on the host. */
-#include "device_on_host.hpp"
+#include "on_host/device.hpp"
 
 #define INDEX int
 #include "backend/cuda/helpers/attention_steps.cu"
 #include "backend/cuda/helpers/check_indices.cu"
 
-#include "programs_on_host.h"
+#include "on_host/programs.h"
 
-#define RUN(name)                                            \
-    if (strcmp(entry, #name) == 0) {                         \
-        on_host::launch(name, parameters[0], grid, threads); \
-        return;                                              \
+#define RUN(name)                                         \
+    if (strcmp(entry, #name) == 0) {                      \
+        on_host::launch(name, parameters, grid, threads); \
+        return;                                           \
     }
 
 void run_on_host(const char *entry, void **parameters, unsigned grid, unsigned threads)
